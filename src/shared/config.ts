@@ -1,0 +1,69 @@
+// The only reader of process.env. What belongs to a run stands in its spec; here is what belongs to the
+// machine: where Redis, the store, the engine and the verifier are, and the secrets that reach them.
+
+import { tmpdir, userInfo } from 'node:os';
+import path from 'node:path';
+
+/** Names of the variables that hold secrets: redacted everywhere (log.ts), never passed to a sandbox. */
+export const SECRET_NAMES = [
+  'FARM_API_KEY',
+  'AMBERTRACE_API_KEY',
+  'OPENAI_API_KEY',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+] as const;
+
+export interface Config {
+  /** Absolute. All that one machine keeps: embedded Redis, folder store, logs. */
+  dataDir: string;
+  /** Null: the embedded Redis of `dataDir`. */
+  redisUrl: string | null;
+  /** `FARM_STORE`, else `$FARM_DATA/store`: what a spec without `store` means. */
+  store: string;
+  ambertraceApiKey: string | null;
+  ambertraceBaseUrl: string | null;
+  /** Set by the user: then we never start an engine. */
+  dockerHost: string | null;
+  logLevel: string;
+  color: boolean;
+  runtimeDir: string;
+}
+
+type Environment = Record<string, string | undefined>;
+
+export function readConfig(env: Environment = process.env): Config {
+  const dataDir = path.resolve(env['FARM_DATA'] || 'farm-data');
+  return {
+    dataDir,
+    redisUrl: env['REDIS_URL'] || null,
+    store: env['FARM_STORE'] || path.join(dataDir, 'store'),
+    ambertraceApiKey: env['AMBERTRACE_API_KEY'] || null,
+    ambertraceBaseUrl: env['AMBERTRACE_BASE_URL'] || null,
+    dockerHost: env['DOCKER_HOST'] || null,
+    logLevel: env['LOG_LEVEL'] || 'info',
+    color: !env['NO_COLOR'],
+    runtimeDir: path.join(tmpdir(), `rollout-farm-${userInfo().uid}`),
+  };
+}
+
+/** The secrets that are set, to be redacted wherever text leaves the process. */
+export function knownSecrets(env: Environment = process.env): string[] {
+  const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);
+  for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT']) {
+    try {
+      const password = decodeURIComponent(new URL(env[name] ?? '').password);
+      if (password) secrets.push(password);
+    } catch {
+      // not a URL, hence no password in it
+    }
+  }
+  return secrets;
+}
+
+/** The environment for a child that is one of ours (a role of the farm). */
+export function childEnvironment(
+  extra: Record<string, string> = {},
+  env: Environment = process.env,
+): NodeJS.ProcessEnv {
+  return { ...env, ...extra };
+}

@@ -1,0 +1,8 @@
+// A policy acts: it gets the observation and gives the next action, or says that it has none left.
+
+import type { Value } from '../../shared/value.ts';
+
+export interface Policy {
+  /** The next action, or `null` wrapped as `{ end: true }` when the given actions are played. */
+  act(observation: Value, signal: AbortSignal): Promise<{ action: Value } | { end: true }>;
+}
