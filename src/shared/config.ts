@@ -24,7 +24,8 @@ export interface Config {
   ambertraceBaseUrl: string | null;
   /** Set by the user: then we never start an engine. */
   dockerHost: string | null;
-  logLevel: string;
+  /** Null: the command's own (info for workers, warn where a progress bar is shown). */
+  logLevel: string | null;
   color: boolean;
   runtimeDir: string;
 }
@@ -40,7 +41,7 @@ export function readConfig(env: Environment = process.env): Config {
     ambertraceApiKey: env['AMBERTRACE_API_KEY'] || null,
     ambertraceBaseUrl: env['AMBERTRACE_BASE_URL'] || null,
     dockerHost: env['DOCKER_HOST'] || null,
-    logLevel: env['LOG_LEVEL'] || 'info',
+    logLevel: env['LOG_LEVEL'] || null,
     color: !env['NO_COLOR'],
     runtimeDir: path.join(tmpdir(), `rollout-farm-${userInfo().uid}`),
   };

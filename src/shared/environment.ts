@@ -3,7 +3,7 @@
 // that it opens through its context, and is judged out here.
 
 import type { Diagnostic } from './outcome.ts';
-import type { Box } from './sandbox.ts';
+import type { Box, BoxLost } from './sandbox.ts';
 import type { Value, ValueMap } from './value.ts';
 
 export interface StepResult {
@@ -28,8 +28,10 @@ export interface Environment {
   readonly name: string;
   /** Starts a fresh episode that `seed` alone determines. */
   reset(seed: Value): Promise<Value>;
-  /** Never throws for what an action contains: that is a step with the miss reward and `info.error`. Throws BoxLost when the box died for reasons of its own. */
+  /** Never throws for what an action contains: that is a step with the miss reward and `info.error`. Throws BoxLost when the box died, whoever is to blame. */
   step(action: Value): Promise<StepResult>;
+  /** The step to record instead when the action killed its box: the miss reward, `info.error`, done. */
+  lostBox(lost: BoxLost): StepResult;
   /** Stable hash of the observable state after the last step (16 hex digits), or "" where there is none. */
   digest(): string;
   /** What rebuilds an identical environment: the task's config with defaults filled in. */
@@ -38,6 +40,14 @@ export interface Environment {
   parseCompletion(text: string): Value;
   /** How its grades are judged, for the certificate. */
   readonly grade: 'in-process' | 'outside' | 'verifier';
+}
+
+/** The environment itself is at fault (a seed script that fails, files that do not fit), not the action: no result, never a reward. */
+export class EnvironmentError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'EnvironmentError';
+  }
 }
 
 /** Builds an environment from a config that `environment-config.ts` passed and resolved. */

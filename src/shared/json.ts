@@ -21,8 +21,8 @@ export class JsonError extends Error {
 }
 
 export interface ReadOptions {
-  /** A key given twice: `last` keeps the last value at the first position (Python), `error` refuses. Default `last`. */
-  duplicates?: 'last' | 'error';
+  /** A key given twice: `last` keeps the last value at the first position (Python), `error` refuses, `top` refuses in the outermost object only. Default `last`. */
+  duplicates?: 'last' | 'error' | 'top';
   /** Nesting allowed before the text is refused; Python gives up near 1,000. Default 900. */
   maxDepth?: number;
 }
@@ -45,12 +45,14 @@ export function parseJson(text: string, options: ReadOptions = {}): Value {
 class Reader {
   at = 0;
   readonly text: string;
-  private readonly strict: boolean;
+  /** Objects at this depth or less refuse a key given twice. */
+  private readonly strictDepth: number;
   private readonly maxDepth: number;
 
   constructor(text: string, options: ReadOptions) {
     this.text = text;
-    this.strict = options.duplicates === 'error';
+    this.strictDepth =
+      options.duplicates === 'error' ? Number.POSITIVE_INFINITY : options.duplicates === 'top' ? 0 : -1;
     this.maxDepth = options.maxDepth ?? 900;
   }
 
@@ -162,7 +164,8 @@ class Reader {
       const where = this.at;
       if (this.text[where] !== '"') throw this.fault('a key in double quotes is expected');
       const key = this.string();
-      if (this.strict && map.has(key)) throw this.fault(`the key ${JSON.stringify(key)} is given twice`, where);
+      if (depth <= this.strictDepth && map.has(key))
+        throw this.fault(`the key ${JSON.stringify(key)} is given twice`, where);
       this.space();
       if (this.text[this.at] !== ':') throw this.fault("':' is expected after the key");
       this.at++;

@@ -4,7 +4,8 @@
 
 import { z } from 'zod';
 import { type Claim, claimSchema } from './claim.ts';
-import type { Value } from './value.ts';
+import { dumpJson, parseJson, toValue } from './json.ts';
+import { isMap, mapOf, type Value, type ValueMap } from './value.ts';
 
 /** Values above this many bytes of JSON become objects of their own; below, they travel in the document. */
 export const INLINE_BYTES = 16 * 1024;
@@ -28,6 +29,63 @@ export interface PlanDocument {
   plays: Play[];
 }
 
+/** Always the same bytes for the same document. */
+export function encodeDocument(document: PlanDocument): Buffer {
+  const held = (value: Held | null): Value =>
+    value === null
+      ? null
+      : 'inline' in value
+        ? mapOf({ inline: value.inline })
+        : mapOf({ claim: mapOf({ ...value.claim, bytes: BigInt(value.claim.bytes) }) });
+  const plays = document.plays.map((play) =>
+    play.kind === 'actions' ? mapOf({ actions: held(play.actions) }) : mapOf({ completion: held(play.completion) }),
+  );
+  const { task_id, env, seed, config, prompt, metadata, verify } = document;
+  const map = mapOf({ task_id, env, seed, config: held(config), prompt: held(prompt), metadata: held(metadata) });
+  map.set('verify', verify).set('plays', plays);
+  return Buffer.from(dumpJson(map, { compact: true }));
+}
+
+/** Throws TypeError or JsonError for bytes that `encodeDocument` did not make. */
+export function decodeDocument(bytes: Uint8Array): PlanDocument {
+  const map = asMap(parseJson(Buffer.from(bytes).toString('utf8')));
+  const { task_id, env, seed, verify, plays } = Object.fromEntries(map);
+  if (typeof task_id !== 'string' || typeof env !== 'string' || typeof seed !== 'bigint')
+    throw new TypeError('a plan document needs task_id, env and seed');
+  if (typeof verify !== 'boolean' || !Array.isArray(plays) || plays.length === 0)
+    throw new TypeError('a plan document needs verify and plays');
+  const orNull = (key: string): Held | null => (map.get(key) === null ? null : asHeld(map.get(key)));
+  return {
+    task_id,
+    env,
+    seed,
+    config: asHeld(map.get('config')),
+    prompt: orNull('prompt'),
+    metadata: orNull('metadata'),
+    verify,
+    plays: plays.map(asPlay),
+  };
+}
+
+function asPlay(value: Value): Play {
+  const map = asMap(value);
+  if (map.has('actions')) return { kind: 'actions', actions: asHeld(map.get('actions')) };
+  return { kind: 'completion', completion: asHeld(map.get('completion')) };
+}
+
+function asHeld(value: Value | undefined): Held {
+  const map = asMap(value);
+  const inline = map.get('inline');
+  if (inline !== undefined) return { inline };
+  const claim = asMap(map.get('claim'));
+  return { claim: claimSchema.parse({ ...Object.fromEntries(claim), bytes: Number(claim.get('bytes')) }) };
+}
+
+function asMap(value: Value | undefined): ValueMap {
+  if (!isMap(value)) throw new TypeError('a plan document has an object here');
+  return value;
+}
+
 /** Where a group's document lies. */
 export const placeSchema = z.strictObject({
   pack: z.string().regex(/^[0-9a-f]{64}$/),
@@ -37,8 +95,27 @@ export const placeSchema = z.strictObject({
 });
 export type Place = z.infer<typeof placeSchema>;
 
+/** What the index says of a group, in group order. */
+export interface PlanEntry {
+  taskId: string;
+  place: Place;
+}
+
+const entrySchema = placeSchema.extend({ task_id: z.string() });
+
+/** A line of the index, ASCII, without its newline. */
+export function encodeEntry({ taskId, place }: PlanEntry): string {
+  return dumpJson(toValue({ task_id: taskId, ...place }), { compact: true });
+}
+
+/** Throws on a line that is not one of an index. */
+export function decodeEntry(line: string): PlanEntry {
+  const { task_id, ...place } = entrySchema.parse(JSON.parse(line));
+  return { taskId: task_id, place };
+}
+
 export const planRefSchema = z.strictObject({
-  /** The index object: one `Place` a line, in group order. */
+  /** The index object: one PlanEntry a line, in group order. */
   index: claimSchema,
   groups: z.int().positive(),
   groupSize: z.int().positive(),

@@ -2,8 +2,8 @@
 // `spec-reader` makes it from a file and reports every problem at once; the manifest keeps `document`.
 
 import type { Convention } from './group.ts';
-import type { VerifierConfig } from './verifier-config.ts';
 import type { ValueMap } from './value.ts';
+import type { VerifierConfig } from './verifier-config.ts';
 
 export interface RunSpec {
   name: string;

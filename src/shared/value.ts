@@ -73,16 +73,13 @@ function numericEqual(a: boolean | bigint | number, b: boolean | bigint | number
   return x == y;
 }
 
-/** Code-point order, as Python sorts text; JavaScript's default order is by UTF-16 unit. */
+/** Code-point order, as Python sorts text; JavaScript's default order is by UTF-16 unit. A lone surrogate is a character of its own. */
 export function compareCodePoints(a: string, b: string): number {
   let i = 0;
   const end = Math.min(a.length, b.length);
   while (i < end && a.charCodeAt(i) === b.charCodeAt(i)) i++;
   if (i === end) return a.length - b.length;
-  return rank(a.charCodeAt(i)) - rank(b.charCodeAt(i));
-}
-
-// Surrogates stand for code points above U+FFFF, so they sort after U+E000..U+FFFF.
-function rank(unit: number): number {
-  return unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit;
+  // The difference may lie in the second half of a pair.
+  if (i > 0 && (a.charCodeAt(i - 1) & 0xfc00) === 0xd800) i--;
+  return (a.codePointAt(i) as number) - (b.codePointAt(i) as number);
 }

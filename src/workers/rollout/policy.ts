@@ -3,6 +3,6 @@
 import type { Value } from '../../shared/value.ts';
 
 export interface Policy {
-  /** The next action, or `null` wrapped as `{ end: true }` when the given actions are played. */
+  /** The next action, or `{ end: true }` when there is none left. */
   act(observation: Value, signal: AbortSignal): Promise<{ action: Value } | { end: true }>;
 }

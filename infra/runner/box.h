@@ -1,0 +1,59 @@
+// The runner's parts and the protocol that it speaks (README.md has the frames).
+// One process, PID 1 of the box, uid 0 with CAP_SETUID and CAP_SETGID alone; it never does for the untrusted
+// uid what that uid could not do itself: files are touched, and processes killed, under that uid.
+#ifndef BOX_H
+#define BOX_H
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { MAX_FRAME = 4 << 20, MAX_STDIN = 16 << 20, CHUNK = 64 << 10, MAX_DEPTH = 64 };
+
+struct frame {
+  uint8_t type;
+  uint8_t *body;
+  uint32_t size;
+};
+
+// What the driver says in its first frame.
+struct settings {
+  uid_t uid;
+  gid_t gid;
+  uint64_t file_bytes;   // RLIMIT_FSIZE of commands
+  uint64_t lifetime_ms;  // of the box, from now on
+  uint64_t silence_ms;   // no frame for so long: the driver is gone
+};
+extern struct settings settings;
+
+// wire.c: frames, reading of bodies, the watchdog
+int wire_fill(void);                      // reads what is there; 0 when the channel is closed
+int wire_next(struct frame *frame);       // 1: a whole frame (valid until the next call)
+void wire_wait(struct frame *frame);      // blocks until there is one; a closed channel ends the box
+void send_frame(uint8_t type, const void *head, uint32_t head_size, const void *tail, uint32_t tail_size);
+void send_u32(uint8_t type, uint32_t a, uint32_t b);
+void fatal(const char *what);             // tells the driver why, and ends the box
+uint32_t get_u32(const uint8_t *from);
+uint64_t get_u64(const uint8_t *from);
+void put_u32(uint8_t *to, uint32_t value);
+void put_u64(uint8_t *to, uint64_t value);
+uint64_t now_us(void);
+void watchdog_start(void);
+void watchdog_feed(void);
+
+// user.c: the border between the runner and the untrusted uid
+void become_user(void);
+void become_root(void);
+void user_for_good(void);                 // in a child, before exec
+int kill_all(pid_t main_pid, int *main_status);  // kills and reaps all but us; -1: something survived
+extern int child_signals;                 // signalfd of SIGCHLD
+void user_init(void);
+uint64_t counter(int which);              // the cgroup's own counts
+enum { OOM_KILLS = 0, PIDS_REFUSED = 1 };
+
+// run.c, files.c, reset.c: what the frames ask for
+void run_command(const struct frame *frame);
+void stdin_chunk(const struct frame *frame);
+void write_chunk(const struct frame *frame);
+void list_files(const struct frame *frame);
+void reset_box(void);
+#endif

@@ -1,0 +1,56 @@
+// Brings a cancelled run to its end in this process, if nobody else does: takes the driver's lease when it is free, closes
+// what is open, and collects.
+
+import type { Redis } from 'ioredis';
+import type { Config } from '../shared/config.ts';
+import type { RunLedger } from '../shared/ledger/run-ledger.ts';
+import type { Log } from '../shared/log.ts';
+import { readPlanIndex } from '../shared/plan-reader.ts';
+import { isKnownDead } from '../shared/process-identity.ts';
+import { MemberQueue, privateRealm } from '../shared/queue.ts';
+import type { RedisPlace } from '../shared/redis.ts';
+import { Driver } from '../producer/driver.ts';
+import { collectRun } from '../workers/collect/collect-run.ts';
+import { Runs } from '../workers/runs.ts';
+
+export interface FinishContext {
+  config: Config;
+  redis: Redis;
+  place: RedisPlace;
+  ledger: RunLedger;
+  owner: string;
+  log: Log;
+}
+
+/** Does nothing while another process drives the run. */
+export async function finishHere(context: FinishContext): Promise<void> {
+  const { config, redis, place, ledger, owner, log } = context;
+  const first = await ledger.drive(owner);
+  const driven = 'epoch' in first ? first : isKnownDead(first.heldBy) ? await ledger.drive(owner, first.heldBy) : first;
+  if (!('epoch' in driven)) return;
+  const known = await new Runs(redis, config, { anyKey: true }).get(ledger.run);
+  if ('refused' in known) return;
+  const queue = new MemberQueue(place, privateRealm(ledger.run));
+  try {
+    const plan = await readPlanIndex(known.store, known.settings.plan);
+    const driver = new Driver(ledger.run, driven.epoch, {
+      redis,
+      queue,
+      settings: known.settings,
+      groups: known.settings.plan.groups,
+      groupSize: known.settings.plan.groupSize,
+      plan,
+      owner,
+      log,
+      // The driver waits for the manifest, which is ours to write once all groups are closed.
+      onTick: (tick) => {
+        if (tick.closed >= known.settings.plan.groups) void collectRun(ledger, known, log).catch(() => {});
+      },
+    });
+    await driver.drive();
+    await queue.obliterate();
+  } finally {
+    await queue.close();
+    await ledger.undrive(owner);
+  }
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env node
+// The `farm` command: each verb is a small file of its own, loaded when it is called. Data goes to stdout, everything
+// else to stderr; a failure that a user can mend is one line with its next step, never a stack trace.
+
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { readConfig } from '../shared/config.ts';
+import { EXIT, FarmError, messageOf } from '../shared/errors.ts';
+import { redactText } from '../shared/log.ts';
+
+type Exit = Promise<number>;
+
+function count(text: string): number {
+  const n = Number(text);
+  if (!/^\d+$/.test(text) || n < 1 || n > 100_000) throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
+  return n;
+}
+
+function port(text: string): number {
+  const n = Number(text);
+  if (!/^\d+$/.test(text) || n > 65_535) throw new InvalidArgumentError(`a port from 0 to 65535 is wanted, not ${JSON.stringify(text)}`);
+  return n;
+}
+
+function integer(text: string): bigint {
+  if (!/^[+-]?\d+$/.test(text)) throw new InvalidArgumentError(`an integer is wanted, not ${JSON.stringify(text)}`);
+  return BigInt(text);
+}
+
+function program(set: (exit: number) => void): Command {
+  const farm = new Command('farm')
+    .description('Graded rollouts for reinforcement-learning trainers: nothing lost, nothing forged.')
+    .showHelpAfterError('(usage: ./farm --help)')
+    .exitOverride();
+  const verb = (usage: string, description: string): Command => farm.command(usage).description(description).exitOverride();
+  const collect = (value: string, all: string[]): string[] => [...all, value];
+  const run =
+    <A extends unknown[]>(action: (...args: A) => Exit) =>
+    async (...args: A): Promise<void> =>
+      set(await action(...args));
+
+  verb('demo', 'set up what is missing, then run the main job here').option('--json', 'one JSON object on stdout').action(
+    run(async (o: { json?: boolean }) => (await import('./verbs/demo.ts')).demo({ json: o.json ?? false })),
+  );
+  verb('test', 'set up what is missing, then run the whole test suite')
+    .argument('[filter...]', 'only test files whose path contains one of these')
+    .action(run(async (filter: string[]) => (await import('./verbs/test.ts')).test({ filter })));
+  verb('doctor', 'what is there, what is missing, how to get it').option('--json', 'one JSON object').action(
+    run(async (o: { json?: boolean }) => (await import('./verbs/doctor.ts')).doctor({ json: o.json ?? false })),
+  );
+  verb('check', 'resolve a spec and report every problem in it')
+    .argument('FILE')
+    .action(run(async (file: string) => (await import('./check.ts')).check({ file })));
+  verb('run', 'plan, submit and follow a run; the same id again resumes it')
+    .argument('SPEC')
+    .option('--run-id <ID>', 'resume this run, or name a new one')
+    .option('--workers <N>', 'rollout slots of the workers that it brings', count)
+    .option('--detach', 'leave it to workers that are there already')
+    .option('--json', 'one JSON object at the end')
+    .action(
+      run(async (spec: string, o: { runId?: string; workers?: number; detach?: boolean; json?: boolean }) =>
+        (await import('./verbs/run.ts')).run({ spec, runId: o.runId ?? null, workers: o.workers ?? null, detach: o.detach ?? false, json: o.json ?? false }),
+      ),
+    );
+  verb('up', 'every role in one place, until it is stopped')
+    .option('--rollout-workers <N>', 'rollout slots', count)
+    .option('--verify-workers <N>', 'verify slots', count)
+    .action(
+      run(async (o: { rolloutWorkers?: number; verifyWorkers?: number }) =>
+        (await import('./verbs/up.ts')).up({ rollout: o.rolloutWorkers ?? null, verify: o.verifyWorkers ?? null }),
+      ),
+    );
+  verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
+    .argument('ROLE')
+    .option('--concurrency <N>', 'members at once', count)
+    .action(run(async (role: string, o: { concurrency?: number }) => (await import('./verbs/worker.ts')).worker({ role, concurrency: o.concurrency ?? null })));
+  verb('runs', 'the runs that are known').option('--json', 'one JSON list').action(
+    run(async (o: { json?: boolean }) => (await import('./verbs/runs.ts')).runs({ json: o.json ?? false })),
+  );
+  verb('rm', 'delete a run and what only it claims').argument('RUN').action(run(async (id: string) => (await import('./verbs/rm.ts')).rm({ run: id })));
+  verb('status', 'counts by state, rate, and what is being waited for')
+    .argument('[RUN]')
+    .option('--json', 'one JSON value')
+    .action(run(async (id: string | undefined, o: { json?: boolean }) => (await import('./verbs/status.ts')).status({ run: id ?? null, json: o.json ?? false })));
+  verb('top', 'live view of the runs and their slowest members').action(run(async () => (await import('./verbs/top.ts')).top()));
+  verb('results', 'closed groups, one JSON a line, in the order in which they closed')
+    .argument('RUN')
+    .option('--after <CURSOR>', 'only those after this cursor')
+    .option('--follow', 'wait for more until the run is over')
+    .action(
+      run(async (id: string, o: { after?: string; follow?: boolean }) =>
+        (await import('./verbs/results.ts')).results({ run: id, after: o.after ?? null, follow: o.follow ?? false }),
+      ),
+    );
+  verb('cancel', 'stop a run; what was not accepted has no result').argument('RUN').action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
+  verb('verify-run', 'account for every member and every hash')
+    .argument('RUN', 'a run, or a folder …/runs/RUN')
+    .option('--json', 'one JSON object')
+    .action(run(async (id: string, o: { json?: boolean }) => (await import('./verbs/verify-run.ts')).verifyRunVerb({ run: id, json: o.json ?? false })));
+  verb('score', 'rewards for given completions through the verifier of CONFIG')
+    .argument('CONFIG')
+    .requiredOption('--input <FILE>', 'JSON lines {"prompt", "completion", "metadata"?}')
+    .action(run(async (config: string, o: { input: string }) => (await import('./score.ts')).score({ config, input: o.input })));
+  verb('simulate', 'a stand-in for AmberTrace over real HTTP; it certifies nothing')
+    .option('--host <HOST>', 'address to bind', '127.0.0.1')
+    .option('--port <PORT>', '0 takes any free one', port, 0)
+    .option('--rulebook <NAME>', 'built-in name or FILE; may be repeated', collect, [])
+    .option('--misbehave <JSON>', 'JSON or @FILE: how to fail')
+    .action(
+      run(async (o: { host: string; port: number; rulebook: string[]; misbehave?: string }) =>
+        (await import('./simulate.ts')).simulate({ host: o.host, port: o.port, rulebooks: o.rulebook, ...(o.misbehave === undefined ? {} : { misbehave: o.misbehave }) }),
+      ),
+    );
+  verb('rollout', 'one episode, here and now, in a real sandbox')
+    .requiredOption('--env <NAME>', 'environment')
+    .requiredOption('--config <JSON>', 'JSON or @FILE')
+    .requiredOption('--actions <JSON>', 'JSON list or @FILE')
+    .requiredOption('--out <FILE>', 'where the trajectory goes')
+    .option('--seed <N>', 'seed', integer, 0n)
+    .option('--max-steps <N>', 'steps at most (default: as many as there are actions)', count)
+    .option('--sandbox <KIND>', 'docker, or subprocess: no isolation at all, for trusted actions only', 'docker')
+    .action(
+      run(async (o: { env: string; config: string; actions: string; out: string; seed: bigint; maxSteps?: number; sandbox: string }) =>
+        (await import('./verbs/rollout.ts')).rollout({ ...o, maxSteps: o.maxSteps ?? null }),
+      ),
+    );
+  verb('show', 'summarize a trajectory file and check it for itself').argument('FILE').action(run(async (file: string) => (await import('./verbs/show.ts')).show({ file })));
+  verb('replay', 'play recorded episodes again and compare everything that they say')
+    .argument('FILE|RUN...')
+    .option('--json', 'one JSON object')
+    .action(run(async (targets: string[], o: { json?: boolean }) => (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false })));
+  for (const [name, what] of NOT_BUILT) {
+    farm
+      .command(name, { hidden: true })
+      .allowUnknownOption()
+      .allowExcessArguments()
+      .action(() => {
+        throw new FarmError('not_built', `${name}: ${what} is not built yet`, { exit: EXIT.input });
+      });
+  }
+  return farm;
+}
+
+const NOT_BUILT: readonly (readonly [string, string])[] = [
+  ['serve', 'the gateway'],
+  ['export', 'exporting trajectories'],
+  ['eval', 'sweeps'],
+  ['report', 'the report of a sweep'],
+  ['store', 'store gc'],
+  ['bench', 'benchmarks'],
+];
+
+async function main(): Promise<number> {
+  let exit: number = EXIT.ok;
+  try {
+    await program((code) => {
+      exit = code;
+    }).parseAsync(process.argv);
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.input;
+    if (error instanceof FarmError) {
+      process.stderr.write(redactText(`farm: ${error.message}${error.hint ? `\n      ${error.hint}` : ''}\n`));
+      return error.exit;
+    }
+    process.stderr.write(redactText(`farm: this should not have happened: ${messageOf(error)}\n`));
+    if (readConfig().logLevel === 'debug' && error instanceof Error) process.stderr.write(redactText(`${error.stack}\n`));
+    return EXIT.unsound;
+  }
+}
+
+// A reader that goes away (| head) ends the command quietly.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.exitCode = await main();
+await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
+process.exit();

@@ -1,0 +1,45 @@
+// Puts a role together from its parts: the one place where a worker meets its Redis, its engine and its store.
+
+import type { Config } from '../shared/config.ts';
+import type { Log } from '../shared/log.ts';
+import { present, type RoleName } from '../shared/presence.ts';
+import { connectRedis } from '../shared/redis.ts';
+import { startCollectWorker } from '../workers/collect/worker.ts';
+import type { Role, RoleContext } from '../workers/role.ts';
+import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
+import { startRolloutWorker } from '../workers/rollout/worker.ts';
+import { startVerifyWorker } from '../workers/verify/worker.ts';
+
+export interface RoleSeat {
+  role: RoleName;
+  realm: string;
+  concurrency: number;
+  run: string | null;
+  worker: string;
+}
+
+export async function startRole(config: Config, seat: RoleSeat, log: Log): Promise<Role> {
+  const { redis, place, farmId } = await connectRedis(config);
+  const context: RoleContext = { config, redis, place, farmId, realm: seat.realm, worker: seat.worker, concurrency: seat.concurrency, log };
+  const role = await start(context, seat);
+  const closing = (end: () => Promise<void>) => async (): Promise<void> => {
+    await end();
+    redis.disconnect();
+  };
+  return { drain: closing(role.drain), stop: closing(role.stop) };
+}
+
+function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
+  switch (seat.role) {
+    case 'rollout':
+      return startRolloutWorker(
+        context,
+        createDockerDriver({ dockerHost: context.config.dockerHost }),
+        async () => new Set((await present(context.redis)).map((p) => p.worker)),
+      );
+    case 'verify':
+      return startVerifyWorker(context);
+    case 'collect':
+      return startCollectWorker(context, seat.run);
+  }
+}

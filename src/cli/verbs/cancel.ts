@@ -1,0 +1,40 @@
+// `farm cancel RUN`, from any shell: whoever drives the run closes its groups; if nobody does, this command does.
+
+import { setTimeout as wait } from 'node:timers/promises';
+import { readConfig } from '../../shared/config.ts';
+import { EXIT, missingError } from '../../shared/errors.ts';
+import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { openLog } from '../../shared/log.ts';
+import { processIdentity } from '../../shared/process-identity.ts';
+import { connectRedis } from '../../shared/redis.ts';
+import { finishedStatus, unknownRun } from '../stored-run.ts';
+import { finishHere } from '../finish-here.ts';
+
+const DEADLINE_MS = 60_000;
+
+export async function cancel(args: { run: string }): Promise<number> {
+  const config = readConfig();
+  const { redis, place } = await connectRedis(config);
+  try {
+    const ledger = new RunLedger(redis, args.run);
+    const before = await ledger.setState('cancelled', 'cancelled by command');
+    if (before === 'unknown') {
+      if ((await finishedStatus(config, args.run)) === null) throw unknownRun(args.run);
+    }
+    if (before === 'unknown' || before === 'done') {
+      process.stderr.write(`farm: run ${args.run} is done; nothing to cancel\n`);
+      return EXIT.ok;
+    }
+    const owner = processIdentity();
+    const deadline = Date.now() + DEADLINE_MS;
+    while ((await ledger.field('manifest')) === null) {
+      if (Date.now() > deadline) throw missingError('cancel_slow', `run ${args.run} is cancelled, and its last groups are not written yet`, `./farm status ${args.run} tells how far it is`);
+      await finishHere({ config, redis, place, ledger, owner, log: openLog(config, 'cancel') });
+      await wait(100);
+    }
+    process.stderr.write(`farm: run ${args.run} cancelled\n`);
+    return EXIT.ok;
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,31 @@
+// `farm rm RUN`: deletes a run's records and what only it claims, in the store and in Redis.
+
+import { readConfig } from '../../shared/config.ts';
+import { EXIT, inputError } from '../../shared/errors.ts';
+import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
+import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { isKnownDead } from '../../shared/process-identity.ts';
+import { connectRedis } from '../../shared/redis.ts';
+import { removeRun } from '../../shared/run-removal.ts';
+import { locate } from './verify-run.ts';
+
+export async function rm(args: { run: string }): Promise<number> {
+  const { store, run } = await locate(args.run);
+  const { redis } = await connectRedis(readConfig());
+  try {
+    const ledger = new RunLedger(redis, run);
+    const fields = await ledger.fields();
+    if (fields.driver !== undefined && Number(fields.driver_until) > Date.now() && !isKnownDead(fields.driver)) {
+      throw inputError('run_at_work', `run ${run} is at work`, `./farm cancel ${run} first`);
+    }
+    const others = (await knownRuns(redis, null)).filter((other) => other !== run);
+    const unfinished = await Promise.all(others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null));
+    const removal = await removeRun(store, run, { othersUnfinished: unfinished.includes(true) });
+    await forgetRun(redis, run);
+    process.stderr.write(`farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`);
+    return EXIT.ok;
+  } finally {
+    await store.close();
+    redis.disconnect();
+  }
+}

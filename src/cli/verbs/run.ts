@@ -1,0 +1,154 @@
+// `farm run`: checks the spec and what it needs, opens or resumes the run, brings workers unless there are some, follows
+// it to its end, and leaves nothing behind however it ends.
+
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../../shared/config.ts';
+import { readConfig } from '../../shared/config.ts';
+import { ENVIRONMENT_CONFIGS } from '../../shared/environment-config.ts';
+import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
+import { readStatus, type RunStatus } from '../../shared/ledger/run-status.ts';
+import { openLog } from '../../shared/log.ts';
+import { present } from '../../shared/presence.ts';
+import { processIdentity } from '../../shared/process-identity.ts';
+import { MemberQueue, privateRealm, SHARED_REALM } from '../../shared/queue.ts';
+import { connectRedis } from '../../shared/redis.ts';
+import { printProblems } from '../../shared/spec-problem.ts';
+import { readSpec } from '../../shared/spec-reader.ts';
+import { openStoreAddress, RUN_ID } from '../../shared/store-open.ts';
+import { Driver, type DriverEnd } from '../../producer/driver.ts';
+import { openRun } from '../../producer/open-run.ts';
+import { requireSandbox } from '../needs.ts';
+import { Progress } from '../progress.ts';
+import { ordersFor } from '../roles.ts';
+import { Interrupts } from '../interrupts.ts';
+import { Supervisor } from '../supervisor.ts';
+
+export interface RunArguments {
+  spec: string;
+  runId: string | null;
+  workers: number | null;
+  detach: boolean;
+  json: boolean;
+}
+
+export async function run(args: RunArguments): Promise<number> {
+  const config = readConfig();
+  const level = process.stderr.isTTY ? 'warn' : 'info';
+  const report = await runSpec(config, args, { level, environment: {}, onOpened: (id) => !args.json && process.stdout.write(`${id}\n`) });
+  if (args.json && report.status !== null) process.stdout.write(`${JSON.stringify(report.status)}\n`);
+  return report.exit;
+}
+
+export interface RunSetting {
+  /** Of this process's and its workers' logs, unless LOG_LEVEL says otherwise. */
+  level: string;
+  /** For the workers, beside this process's own. */
+  environment: Record<string, string>;
+  onOpened: (run: string) => void;
+}
+
+export interface RunReport {
+  exit: number;
+  run: string;
+  status: RunStatus | null;
+}
+
+/** The verb's body, for `demo` too. */
+export async function runSpec(config: Config, args: RunArguments, setting: RunSetting): Promise<RunReport> {
+  const id = args.runId ?? `run-${randomBytes(5).toString('hex')}`;
+  if (!RUN_ID.test(id)) throw inputError('run_id', `--run-id ${JSON.stringify(id)} is not a run id`, 'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit');
+  const read = await readSpec(args.spec, config);
+  if (!read.ok) {
+    process.stderr.write(printProblems(read.problems));
+    return { exit: EXIT.input, run: id, status: null };
+  }
+  if (read.kind !== 'run') throw inputError('spec_without_tasks', `${args.spec} configures a verifier, and no run: it has no tasks`, 'use it with ./farm check or ./farm score');
+  const { spec, source } = read;
+  for (const warning of read.warnings) process.stderr.write(`farm: ${warning}\n`);
+  if (source.verified > 0 && config.ambertraceApiKey === null) {
+    throw inputError('no_key', 'the spec has verified tasks, and AMBERTRACE_API_KEY is not set', 'put the platform’s query-only key (at_…) into the environment');
+  }
+  const interrupts = new Interrupts();
+  const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
+  if (usesSandbox) await requireSandbox(config, spec.sandbox.image);
+  const store = await openStoreAddress(spec.store);
+  await store.probe();
+
+  const log = openLog(config, 'run', setting.level);
+  const { redis, place } = await connectRedis(config);
+  const shared = (await present(redis)).filter((p) => p.realm === SHARED_REALM);
+  const has = (role: string): boolean => shared.some((p) => p.role === role);
+  const brings = !(has('rollout') && has('collect') && (source.verified === 0 || has('verify')));
+  if (args.detach && brings) {
+    redis.disconnect();
+    throw missingError('no_workers', '--detach needs workers that are there already, and there are none', 'start ./farm up in another shell');
+  }
+  const realm = brings ? privateRealm(id) : SHARED_REALM;
+  const owner = processIdentity();
+  const queue = new MemberQueue(place, realm);
+  let supervisor: Supervisor | null = null;
+  try {
+    const opened = await openRun({ run: id, redis, spec, source, store, realm, owner, ambertraceKey: config.ambertraceApiKey });
+    setting.onOpened(id);
+    if (args.detach) {
+      await opened.ledger.undrive(owner);
+      return { exit: EXIT.ok, run: id, status: await report(redis, id) };
+    }
+    const progress = new Progress(id, opened.settings.plan.groups * opened.settings.plan.groupSize, config);
+    const driver = new Driver(id, opened.epoch, {
+      redis,
+      queue,
+      settings: opened.settings,
+      groups: opened.settings.plan.groups,
+      groupSize: opened.settings.plan.groupSize,
+      plan: opened.plan,
+      owner,
+      log,
+      onTick: (tick) => progress.show(tick),
+    });
+    const over = (await opened.ledger.field('manifest')) !== null;
+    if (brings && !over) {
+      const orders = ordersFor({ realm, run: id, rollout: args.workers, verify: null, verifies: source.verified > 0 });
+      const environment = { LOG_LEVEL: config.logLevel ?? setting.level, ...setting.environment };
+      supervisor = new Supervisor({ orders, environment, log, onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => {}) });
+    }
+    interrupts.onFirst(() => {
+      process.stderr.write('\nfarm: draining (members at work get up to 30 s; once more to stop now)\n');
+      void opened.ledger.setField('draining', '1').catch(() => {});
+      driver.drain();
+    });
+    const end: DriverEnd = over ? { state: 'done' } : await driver.drive();
+    progress.end();
+    if ('drained' in end) await supervisor?.drain(interrupts.second);
+    else await supervisor?.stop();
+    await opened.ledger.undrive(owner);
+    await opened.ledger.setField('draining', '0');
+    if ('state' in end && end.state !== 'stopped' && brings) await queue.obliterate();
+    const status = await report(redis, id);
+    return { exit: await exitOf(end, opened.ledger, interrupts), run: id, status };
+  } finally {
+    await supervisor?.stop();
+    await queue.close().catch(() => {});
+    redis.disconnect();
+    await store.close();
+    interrupts.close();
+  }
+}
+
+async function exitOf(end: DriverEnd, ledger: { field(name: string): Promise<string | null> }, interrupts: Interrupts): Promise<number> {
+  if ('drained' in end) return interrupts.exitCode;
+  if ('lost' in end) throw new FarmError('driver_lost', 'another command drives this run now', { exit: EXIT.missing, hint: 'follow it with ./farm status' });
+  if (end.state !== 'stopped') return EXIT.ok;
+  process.stderr.write(`farm: the run stopped: ${(await ledger.field('reason')) ?? ''}\n`);
+  return Number((await ledger.field('exit')) || EXIT.missing);
+}
+
+async function report(redis: Parameters<typeof readStatus>[0], run: string): Promise<RunStatus | null> {
+  const status = await readStatus(redis, run);
+  if (status === null) return null;
+  const { members, groups } = status;
+  const causes = Object.entries(members.by_cause).map(([cause, n]) => `${n} ${cause}`);
+  const without = members.no_result > 0 ? `, ${members.no_result} without result (${causes.join(', ')})` : '';
+  process.stderr.write(`farm: run ${run} ${status.state}: ${groups.closed} of ${groups.planned} groups closed, ${members.completed} members completed${without}\n`);
+  return status;
+}

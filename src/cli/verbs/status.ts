@@ -1,0 +1,46 @@
+// `farm status [RUN]`: counts, rate, what is being waited for; answers while the run is at work, and for a run that
+// Redis has forgotten from its manifest.
+
+import { readConfig } from '../../shared/config.ts';
+import { EXIT } from '../../shared/errors.ts';
+import { knownRuns } from '../../shared/ledger/known-runs.ts';
+import { readStatus, type RunStatus } from '../../shared/ledger/run-status.ts';
+import { connectRedis } from '../../shared/redis.ts';
+import { finishedStatus, unknownRun } from '../stored-run.ts';
+
+export async function status(args: { run: string | null; json: boolean }): Promise<number> {
+  const config = readConfig();
+  const { redis } = await connectRedis(config);
+  try {
+    if (args.run === null) {
+      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)))).filter((s) => s !== null);
+      if (args.json) process.stdout.write(`${JSON.stringify(all)}\n`);
+      else for (const s of all) process.stdout.write(`${line(s)}\n`);
+      return EXIT.ok;
+    }
+    const found = (await readStatus(redis, args.run)) ?? (await finishedStatus(config, args.run));
+    if (found === null) throw unknownRun(args.run);
+    process.stdout.write(args.json ? `${JSON.stringify(found)}\n` : people(found));
+    return EXIT.ok;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+export function line(s: RunStatus): string {
+  const rate = s.rate_per_s === null ? '' : `  ${s.rate_per_s.toFixed(1)}/s`;
+  const eta = s.eta_s === null ? '' : `  ${s.eta_s} s to go`;
+  return `${s.run}  ${s.state}  groups ${s.groups.closed}/${s.groups.planned}  members ${s.members.accepted}/${s.members.planned}${rate}${eta}`;
+}
+
+export function people(s: RunStatus): string {
+  const causes = Object.entries(s.members.by_cause).map(([cause, n]) => `${cause} ${n}`);
+  const lines = [
+    line(s),
+    ...(s.reason ? [`  ${s.reason}`] : []),
+    `  completed ${s.members.completed}, without result ${s.members.no_result}${causes.length > 0 ? ` (${causes.join(', ')})` : ''}, at work ${s.members.in_flight}`,
+    ...s.waiting_for.map((w) => `  waiting for ${w.member}: ${w.phase}, since ${w.since_s} s${w.deadline_s === null ? '' : `; its group closes in ${w.deadline_s} s`}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+

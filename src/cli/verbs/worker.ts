@@ -1,0 +1,30 @@
+// `farm worker ROLE`: one role of the shared realm in this process, to be scaled by starting more.
+
+import { randomBytes } from 'node:crypto';
+import { readConfig } from '../../shared/config.ts';
+import { inputError } from '../../shared/errors.ts';
+import { openLog } from '../../shared/log.ts';
+import type { RoleName } from '../../shared/presence.ts';
+import { SHARED_REALM } from '../../shared/queue.ts';
+import { Interrupts } from '../interrupts.ts';
+import { rolloutSlots } from '../roles.ts';
+import { startRole } from '../start-role.ts';
+
+const SLOTS: Record<RoleName, () => number> = { rollout: rolloutSlots, verify: () => 64, collect: () => 1 };
+
+export async function worker(args: { role: string; concurrency: number | null }): Promise<number> {
+  const role = (['rollout', 'verify', 'collect'] as const).find((r) => r === args.role);
+  if (role === undefined) throw inputError('role', `worker ${args.role}: rollout, verify and collect are roles`);
+  const config = readConfig();
+  const log = openLog(config, role);
+  const interrupts = new Interrupts();
+  const name = `${role}-${process.pid}-${randomBytes(4).toString('hex')}`;
+  const started = await startRole(config, { role, realm: SHARED_REALM, concurrency: args.concurrency ?? SLOTS[role](), run: null, worker: name }, log);
+  log.info({ worker: name }, 'ready');
+  await new Promise<void>((resolve) => interrupts.onFirst(resolve));
+  log.info('draining');
+  // A worker's grace is its episodes' own deadline: members at work end by themselves.
+  const second = new Promise<'second'>((resolve) => interrupts.second.addEventListener('abort', () => resolve('second'), { once: true }));
+  if ((await Promise.race([started.drain(), second])) === 'second') await started.stop();
+  return interrupts.exitCode;
+}

@@ -1,0 +1,143 @@
+// From a checked spec to a run in the ledger: the plan goes to the store, the ledger is opened or found again (a changed
+// spec under an old id is refused with the difference), shards that the store already has are taken over, and the
+// driver's lease is taken.
+
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { objectKey, sha256 } from '../shared/claim.ts';
+import { inputError, missingError } from '../shared/errors.ts';
+import { dumpJson, parseJson } from '../shared/json.ts';
+import { rememberRun } from '../shared/ledger/known-runs.ts';
+import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import type { PlanEntry, PlanRef } from '../shared/plan.ts';
+import { readPlanIndex } from '../shared/plan-reader.ts';
+import { isKnownDead } from '../shared/process-identity.ts';
+import { fingerprint, readSettings, type RunSettings, writeSettings } from '../shared/run-settings.ts';
+import { surveyShards } from '../shared/shard-survey.ts';
+import type { RunSpec } from '../shared/spec.ts';
+import { diffDocuments } from '../shared/spec-document.ts';
+import type { TaskSource } from '../shared/spec-source.ts';
+import type { Store } from '../shared/store.ts';
+import { isMap } from '../shared/value.ts';
+import { planGroups } from './plan.ts';
+import { storePlan } from './plan-store.ts';
+
+/** How long a group's members may wait for a slot, on the run's clock, before it closes as `not_started`. */
+const SLOT_WAIT_MS = 24 * 3600 * 1000;
+const MAX_ATTEMPTS = 3;
+/** A driver that died elsewhere loses its lease in 10 s. */
+const LEASE_WAIT_MS = 15_000;
+
+export interface OpenedRun {
+  ledger: RunLedger;
+  settings: RunSettings;
+  plan: PlanEntry[];
+  epoch: string;
+  resumed: boolean;
+}
+
+export interface OpenOptions {
+  run: string;
+  redis: Redis;
+  spec: RunSpec;
+  source: TaskSource;
+  store: Store;
+  realm: string;
+  owner: string;
+  ambertraceKey: string | null;
+}
+
+export async function openRun(options: OpenOptions): Promise<OpenedRun> {
+  const { run, redis, spec, store, realm, owner } = options;
+  const ledger = new RunLedger(redis, run);
+  const document = Buffer.from(dumpJson(spec.document, { sortKeys: true, compact: true }));
+  const before = await ledger.field('settings');
+  if (before !== null) await refuseChanged(run, store, readSettings(before), document);
+
+  let settings = before === null ? null : readSettings(before);
+  if (settings === null) {
+    const plan = await storePlan(store, planGroups(spec, options.source), spec.groupSize);
+    await store.put(objectKey(sha256(document)), document);
+    const survey = await surveyShards(store, run);
+    settings = settingsOf(spec, plan, sha256(document), survey.incarnation ?? randomBytes(6).toString('hex'), options.ambertraceKey);
+    const opened = await ledger.open({
+      settings: writeSettings(settings),
+      groups: plan.groups,
+      size: plan.groupSize,
+      close: spec.groups.close,
+      at_least: spec.groups.atLeast ?? 0,
+      deadline_ms: Math.round(spec.groups.deadlineS * 1000),
+      slot_wait_ms: SLOT_WAIT_MS,
+      refill: spec.groups.refill,
+      max_attempts: MAX_ATTEMPTS,
+    });
+    if (!opened) settings = readSettings((await ledger.field('settings')) as string);
+    else if (survey.shards.length > 0) await adoptShards(ledger, survey);
+  }
+  const epoch = await takeLease(ledger, run, owner);
+  await rememberRun(redis, run, realm);
+  // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
+  await ledger.setState('running');
+  await ledger.setField('sitting_accepted', (await ledger.field('accepted')) ?? '0');
+  await ledger.setField('sitting_since', String(Date.now()));
+  await ledger.setField('draining', '0');
+  return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
+}
+
+async function refuseChanged(run: string, store: Store, before: RunSettings, document: Buffer): Promise<void> {
+  if (before.documentSha256 === sha256(document)) return;
+  const old = await store.get(objectKey(before.documentSha256));
+  const [was, is] = [old === null ? null : parseJson(old.toString('utf8')), parseJson(document.toString('utf8'))];
+  const lines = was !== null && isMap(was) && isMap(is) ? diffDocuments(was, is) : ['the spec (its earlier form is not in this store)'];
+  throw inputError('spec_changed', `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`, 'use another --run-id, or the spec as it was');
+}
+
+async function adoptShards(ledger: RunLedger, survey: Awaited<ReturnType<typeof surveyShards>>): Promise<void> {
+  const last = survey.shards.at(-1);
+  if (!last) return;
+  const sum = (pick: (s: (typeof survey.shards)[number]) => number): number => survey.shards.reduce((n, s) => n + pick(s), 0);
+  await ledger.adopt({
+    shards: survey.shards.length,
+    committed: last.to,
+    link: last.link,
+    accepted: sum((s) => s.counts.members),
+    completed: sum((s) => s.counts.completed),
+    noResult: sum((s) => s.counts.no_result),
+    groups: survey.shards.flatMap((s) => s.groups),
+  });
+}
+
+async function takeLease(ledger: RunLedger, run: string, owner: string): Promise<string> {
+  const deadline = Date.now() + LEASE_WAIT_MS;
+  for (;;) {
+    const driven = await ledger.drive(owner);
+    if ('epoch' in driven) return driven.epoch;
+    if (isKnownDead(driven.heldBy)) {
+      const taken = await ledger.drive(owner, driven.heldBy);
+      if ('epoch' in taken) return taken.epoch;
+    }
+    if (Date.now() > deadline) {
+      throw missingError('run_busy', `run ${run} is being driven by another command`, `follow it with ./farm status ${run}, or stop that command first`);
+    }
+    await wait(200);
+  }
+}
+
+function settingsOf(spec: RunSpec, plan: PlanRef, documentSha256: string, incarnation: string, key: string | null): RunSettings {
+  return {
+    name: spec.name,
+    incarnation,
+    convention: spec.advantage,
+    maxSteps: spec.maxSteps,
+    store: spec.store,
+    plan,
+    documentSha256,
+    sandbox: spec.sandbox,
+    pausedS: spec.limits.pausedS,
+    inFlight: spec.limits.inFlight,
+    verifier: spec.verifier,
+    keyFingerprint: spec.verifier === null ? null : fingerprint(key),
+  };
+}
+

@@ -1,0 +1,188 @@
+// The run's side of the ledger: open it, drive it (one driver at a time, by epoch), tick its clock, read its
+// closed groups, commit shards. What a script answers and takes stands in its header.
+
+import type { Redis } from 'ioredis';
+import { closedGroupSchema } from '../group.ts';
+import type { Place } from '../plan.ts';
+import type { LedgerEntry } from '../shard.ts';
+import { unpackBlobs } from './blob.ts';
+import type { Stage } from './member-ledger.ts';
+import { defineScript, runKey } from './script.ts';
+
+/** A tick adds at most this to the run's clock: a farm that slept or was killed loses no group to its deadline. */
+const MAX_TICK_MS = 2_000;
+export const DRIVER_LEASE_MS = 10_000;
+/** A member that was queued and not begun is queued again after this (its job may have been lost with a queue). */
+const REQUEUE_MS = 10_000;
+
+const OPEN_RUN = defineScript('open-run', { allowOom: false });
+const ADOPT = defineScript('adopt', { allowOom: true });
+const DRIVE = defineScript('drive', { allowOom: true });
+const UNDRIVE = defineScript('undrive', { allowOom: true });
+const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
+const DUE = defineScript('due', { allowOom: true });
+const TICK = defineScript('tick', { allowOom: true });
+const BURY = defineScript('bury', { allowOom: true });
+const SET_STATE = defineScript('set-state', { allowOom: true });
+const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
+const FIX_SHARD = defineScript('fix-shard', { allowOom: true });
+const COMMIT = defineScript('commit', { allowOom: true });
+
+export type RunState = 'running' | 'paused' | 'done' | 'cancelled' | 'stopped';
+
+export interface DueMember {
+  group: number;
+  member: number;
+  stage: Stage;
+  next: number;
+}
+
+export interface Tick {
+  state: RunState;
+  clockMs: number;
+  closed: number;
+  next: number;
+  open: number;
+  begun: number;
+  accepted: number;
+}
+
+export class RunLedger {
+  readonly run: string;
+  private readonly redis: Redis;
+
+  constructor(redis: Redis, run: string) {
+    this.redis = redis;
+    this.run = run;
+  }
+
+  /** True if it was opened now, false if this run is known. */
+  async open(fields: Record<string, string | number>): Promise<boolean> {
+    return (await OPEN_RUN.call(this.redis, this.run, Object.entries(fields).flat())) === 1;
+  }
+
+  /** One field of the run's hash; null if the run or the field is not there. */
+  field(name: string): Promise<string | null> {
+    return this.redis.hget(`${runKey(this.run)}:run`, name);
+  }
+
+  fields(): Promise<Record<string, string>> {
+    return this.redis.hgetall(`${runKey(this.run)}:run`);
+  }
+
+  setField(name: string, value: string): Promise<number> {
+    return this.redis.hset(`${runKey(this.run)}:run`, name, value);
+  }
+
+  async adopt(mark: {
+    shards: number;
+    committed: number;
+    link: string;
+    accepted: number;
+    completed: number;
+    noResult: number;
+    groups: readonly number[];
+  }): Promise<boolean> {
+    const args = [mark.shards, mark.committed, mark.link, mark.accepted, mark.completed, mark.noResult, ...mark.groups];
+    return (await ADOPT.call(this.redis, this.run, args)) === 1;
+  }
+
+  /** The driver's lease: our epoch, or who holds it. `dead`: an owner known to be gone. */
+  async drive(owner: string, dead = ''): Promise<{ epoch: string } | { heldBy: string; leftMs: number }> {
+    const answer = (await DRIVE.call(this.redis, this.run, [owner, DRIVER_LEASE_MS, dead])) as string[];
+    return answer[0] === 'yours'
+      ? { epoch: answer[1] as string }
+      : { heldBy: answer[1] as string, leftMs: Number(answer[2]) };
+  }
+
+  async undrive(owner: string): Promise<void> {
+    await UNDRIVE.call(this.redis, this.run, [owner]);
+  }
+
+  /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
+  async openGroups(epoch: string, first: number, groups: readonly { taskId: string; place: Place }[]): Promise<number> {
+    const args = groups.flatMap((g) => [g.taskId, JSON.stringify(g.place)]);
+    return (await OPEN_GROUPS.call(this.redis, this.run, [epoch, first, ...args])) as number;
+  }
+
+  /** Members to be queued now; null if we are not the driver. */
+  async due(epoch: string, limit: number): Promise<DueMember[] | null> {
+    const flat = (await DUE.call(this.redis, this.run, [epoch, limit, REQUEUE_MS])) as string[] | number;
+    if (typeof flat === 'number') return null;
+    const members: DueMember[] = [];
+    for (let i = 0; i < flat.length; i += 3) {
+      const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
+      members.push({ group, member, stage: flat[i + 1] as Stage, next: Number(flat[i + 2]) });
+    }
+    return members;
+  }
+
+  /** Advances the clock, closes what its deadline reached; null if we are not the driver. */
+  async tick(epoch: string): Promise<Tick | null> {
+    const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS])) as string[];
+    if (answer[0] === 'lost') return null;
+    const [clockMs, closed, next, open, begun, accepted] = answer.slice(1).map(Number) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    return { state: answer[0] as RunState, clockMs, closed, next, open, begun, accepted };
+  }
+
+  /** Gives back what a dead worker held. An empty signature is a death from outside. */
+  async bury(worker: string, signature: string, poisonDeaths: number): Promise<number> {
+    return (await BURY.call(this.redis, this.run, [worker, signature, poisonDeaths])) as number;
+  }
+
+  async setState(state: RunState, reason = '', exit = ''): Promise<RunState | 'unknown'> {
+    return (await SET_STATE.call(this.redis, this.run, [state, reason, exit])) as RunState | 'unknown';
+  }
+
+  async closeOpen(limit: number): Promise<number> {
+    return (await CLOSE_OPEN.call(this.redis, this.run, [limit])) as number;
+  }
+
+  async fixShard(limits: {
+    most: number;
+    least: number;
+    final: boolean;
+  }): Promise<{ number: number; from: number; to: number; link: string } | null> {
+    const answer = (await FIX_SHARD.call(this.redis, this.run, [
+      limits.most,
+      limits.least,
+      limits.final ? 1 : 0,
+    ])) as string[];
+    if (answer.length === 0) return null;
+    return { number: Number(answer[0]), from: Number(answer[1]), to: Number(answer[2]), link: answer[3] as string };
+  }
+
+  async commit(shard: { number: number; from: number; to: number; link: string }): Promise<'committed' | 'superseded'> {
+    return (await COMMIT.call(this.redis, this.run, [shard.number, shard.from, shard.to, shard.link])) as
+      | 'committed'
+      | 'superseded';
+  }
+
+  /** Closed groups `from`..`to` that are still in the stream, in order. */
+  async entries(from: number, to: number): Promise<LedgerEntry[]> {
+    const rows = await this.redis.xrangeBuffer(`${runKey(this.run)}:out`, `${from}-0`, `${to}-0`);
+    return rows.map(([id, flat]) => readEntry(id.toString(), flat));
+  }
+}
+
+function readEntry(id: string, flat: Buffer[]): LedgerEntry {
+  const fields = new Map<string, Buffer>();
+  for (let i = 0; i + 1 < flat.length; i += 2) fields.set((flat[i] as Buffer).toString(), flat[i + 1] as Buffer);
+  const text = (name: string): string => fields.get(name)?.toString('utf8') ?? '';
+  const seq = Number(id.split('-')[0]);
+  const closed = closedGroupSchema.parse({
+    seq,
+    group: Number(text('group')),
+    task_id: text('task'),
+    closed_by: text('by'),
+    members: JSON.parse(text('members')),
+  });
+  return { seq, closed, blobs: unpackBlobs(fields.get('blobs') ?? Buffer.alloc(0)) };
+}

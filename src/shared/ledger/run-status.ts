@@ -1,0 +1,89 @@
+// What a run is doing, read from the ledger without changing it: counts, rate, what is being waited for, since
+// when and until when (INTERFACE, status). Answers while the run is at work, from any process.
+
+import type { Redis } from 'ioredis';
+import { runKey } from './script.ts';
+
+export interface RunStatus {
+  run: string;
+  state: 'running' | 'draining' | 'paused' | 'done' | 'cancelled' | 'stopped';
+  reason?: string;
+  groups: { planned: number; closed: number };
+  members: {
+    planned: number;
+    accepted: number;
+    completed: number;
+    no_result: number;
+    in_flight: number;
+    by_cause: Record<string, number>;
+  };
+  waiting_for: { member: string; phase: string; since_s: number; deadline_s: number | null }[];
+  rate_per_s: number | null;
+  eta_s: number | null;
+}
+
+const SLOWEST = 10;
+
+/** Null if the ledger does not know the run. */
+export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
+  const key = runKey(run);
+  const [fields, causes, inFlight, oldest, time] = await Promise.all([
+    redis.hgetall(`${key}:run`),
+    redis.hgetall(`${key}:causes`),
+    redis.zcard(`${key}:flight`),
+    redis.call('ZRANGE', `${key}:flight`, '0', String(SLOWEST - 1), 'WITHSCORES') as Promise<string[]>,
+    redis.time(),
+  ]);
+  if (fields.state === undefined) return null;
+  const int = (name: string): number => Number(fields[name] ?? 0);
+  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+  const waiting = await waitingFor(redis, key, oldest, nowMs, int('clock'));
+  const planned = int('groups') * int('size');
+  const open = fields.state === 'running';
+  // Measured by this sitting of the driver; a finished or resting run has no rate.
+  const seconds = (nowMs - int('sitting_since')) / 1000;
+  const rate =
+    open && int('sitting_since') > 0 && seconds > 1 ? (int('accepted') - int('sitting_accepted')) / seconds : null;
+  return {
+    run,
+    state: open && fields.draining === '1' ? 'draining' : (fields.state as RunStatus['state']),
+    ...(fields.reason ? { reason: fields.reason } : {}),
+    groups: { planned: int('groups'), closed: int('closed') },
+    members: {
+      planned,
+      accepted: int('accepted'),
+      completed: int('completed'),
+      no_result: int('no_result'),
+      in_flight: inFlight,
+      by_cause: Object.fromEntries(Object.entries(causes).map(([cause, n]) => [cause, Number(n)])),
+    },
+    waiting_for: waiting,
+    rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
+    eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
+  };
+}
+
+async function waitingFor(
+  redis: Redis,
+  key: string,
+  oldest: string[],
+  nowMs: number,
+  clockMs: number,
+): Promise<RunStatus['waiting_for']> {
+  const waiting: RunStatus['waiting_for'] = [];
+  for (let i = 0; i + 1 < oldest.length; i += 2) {
+    const member = oldest[i] as string;
+    const [group, index] = member.split('-') as [string, string];
+    const [phase, deadline] = await Promise.all([
+      redis.hget(`${key}:g:${group}`, `${index}.p`),
+      redis.zscore(`${key}:deadlines`, group),
+    ]);
+    waiting.push({
+      member,
+      phase: phase ?? 'waiting for a worker',
+      since_s: Number(((nowMs - Number(oldest[i + 1])) / 1000).toFixed(1)),
+      deadline_s: deadline === null ? null : Number(((Number(deadline) - clockMs) / 1000).toFixed(1)),
+    });
+  }
+  return waiting;
+}

@@ -1,0 +1,51 @@
+// Logs go to stderr: lines for people on a terminal, JSON (pino) otherwise. One wide line per attempt says what was
+// done, for whom and how long it took; secrets that are set in the environment never stand in any of it.
+
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { type Config, knownSecrets } from './config.ts';
+
+export type Log = Logger;
+
+const HIDDEN = '[redacted]';
+
+/** Text without the secrets of this process's environment. */
+export function redactText(text: string, secrets: readonly string[] = knownSecrets()): string {
+  let out = text;
+  for (const secret of secrets) out = out.replaceAll(secret, HIDDEN);
+  return out;
+}
+
+/** A level that pino does not know is `info`. */
+export function openLog(config: Config, role: string, standard = 'info'): Log {
+  const secrets = knownSecrets();
+  const people = process.stderr.isTTY === true;
+  const stream: DestinationStream = {
+    write: (line) => {
+      const safe = redactText(line, secrets);
+      process.stderr.write(people ? forPeople(safe) : safe);
+    },
+  };
+  return pino(
+    { level: levelOf(config.logLevel ?? standard), base: { role, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
+    stream,
+  );
+}
+
+const LEVELS: Record<number, string> = { 10: 'trace', 20: 'debug', 30: 'info', 40: 'warn', 50: 'error', 60: 'fatal' };
+
+function levelOf(name: string): string {
+  return name === 'silent' || Object.values(LEVELS).includes(name) ? name : 'info';
+}
+
+/** `12:03:04 info rollout  member accepted run=… group=3` */
+export function forPeople(line: string): string {
+  try {
+    const { level, time, role, pid: _pid, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
+    const fields = Object.entries(rest).map(
+      ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    );
+    return `${String(time).slice(11, 19)} ${LEVELS[level as number] ?? level} ${role}  ${msg ?? ''} ${fields.join(' ')}\n`;
+  } catch {
+    return line;
+  }
+}

@@ -1,0 +1,95 @@
+// A format spec (`[[fill]align][sign][z][#][0][width][grouping][.precision][type]`) read as CPython 3.11 reads it,
+// and the laying out of a number or a text by it.
+
+/**
+ * Why `str.format` gave up. `value`: KeyError, IndexError or ValueError, on which the library keeps the raw
+ * template; `leaves`: any other exception, which leaves the library's parser.
+ */
+export class FormatFault extends Error {
+  readonly kind: 'value' | 'leaves';
+  constructor(kind: 'value' | 'leaves', message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+export interface FormatSpec {
+  fill: string;
+  align: '' | '<' | '>' | '=' | '^';
+  sign: string;
+  noNegativeZero: boolean;
+  alternate: boolean;
+  width: number;
+  grouping: '' | ',' | '_';
+  precision: number | null;
+  type: string;
+}
+
+/** A width can come from a completion (`{name:{width}}`); beyond this no text is made. */
+const MAX_WIDTH = 1_000_000;
+
+const SPEC = /^(?:(.)?([<>=^]))?([ +-])?(z)?(#)?(0)?(\d+)?([,_])?(?:\.(\d+))?(.)?$/su;
+
+/** `numeric`: the default alignment is to the right, so that a leading 0 means padding after the sign. */
+export function readSpec(text: string, numeric: boolean): FormatSpec {
+  const match = SPEC.exec(text);
+  if (!match) throw new FormatFault('value', 'an invalid format spec');
+  const [, fill, align, sign, z, hash, zero, width, grouping, precision, type] = match;
+  if (Number(width ?? 0) > MAX_WIDTH || Number(precision ?? 0) > MAX_WIDTH)
+    throw new FormatFault('leaves', 'a width that no text should have');
+  const spec: FormatSpec = {
+    fill: fill ?? (zero ? '0' : ' '),
+    align: (align as FormatSpec['align'] | undefined) ?? (zero && fill === undefined && numeric ? '=' : ''),
+    sign: sign ?? '',
+    noNegativeZero: z !== undefined,
+    alternate: hash !== undefined,
+    width: Number(width ?? 0),
+    grouping: (grouping as FormatSpec['grouping'] | undefined) ?? '',
+    precision: precision === undefined ? null : Number(precision),
+    type: type ?? '',
+  };
+  if (spec.grouping === ',' && !'defgEGF%'.includes(spec.type)) throw new FormatFault('value', "',' does not go here");
+  if (spec.grouping === '_' && !'defgEGF%boxX'.includes(spec.type))
+    throw new FormatFault('value', "'_' does not go here");
+  return spec;
+}
+
+/** Sign, prefix, digits and rest as one field of the spec's width. */
+export function lay(
+  sign: string,
+  prefix: string,
+  digits: string,
+  rest: string,
+  spec: FormatSpec,
+  side: '<' | '>',
+  group = 3,
+): string {
+  const align = spec.align || side;
+  let body = grouped(digits, spec.grouping, group);
+  const fixed = sign.length + prefix.length + count(rest);
+  if (align === '=' && spec.fill === '0' && /^[0-9a-fA-F]*$/.test(digits)) {
+    let padded = digits;
+    while (fixed + body.length < spec.width) {
+      padded = `0${padded}`;
+      body = spec.grouping ? grouped(padded, spec.grouping, group) : padded.padStart(spec.width - fixed, '0');
+    }
+  }
+  const missing = Math.max(0, spec.width - fixed - count(body));
+  if (align === '=') return sign + prefix + spec.fill.repeat(missing) + body + rest;
+  const all = sign + prefix + body + rest;
+  const left = align === '>' ? missing : align === '^' ? Math.floor(missing / 2) : 0;
+  return spec.fill.repeat(left) + all + spec.fill.repeat(missing - left);
+}
+
+function grouped(digits: string, separator: string, group: number): string {
+  if (!separator || !/^[0-9a-fA-F]+$/.test(digits)) return digits;
+  const parts: string[] = [];
+  for (let end = digits.length; end > 0; end -= group) parts.unshift(digits.slice(Math.max(0, end - group), end));
+  return parts.join(separator);
+}
+
+function count(text: string): number {
+  let n = 0;
+  for (const _ of text) n++;
+  return n;
+}

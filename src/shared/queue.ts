@@ -1,0 +1,134 @@
+// The queue carries ids, and nothing but ids: the ledger is the truth, a job only a hint that a member may be begun.
+// So jobs are tried once, removed when over, and a doubled or lost one does no harm. The only file that knows BullMQ.
+//
+// Realms keep two farms' jobs apart on one Redis: a `run` with workers of its own has a private one, because another
+// run's key, engine and store are not its own; `up` and `worker` share one.
+
+import { Queue, Worker } from 'bullmq';
+import { z } from 'zod';
+import type { Stage } from './ledger/member-ledger.ts';
+import { type Connection, openRedis, type RedisPlace } from './redis.ts';
+
+/** The payload's major stands in the queue's name: workers of another major never see the job. */
+const PAYLOAD_MAJOR = 1;
+
+const jobSchema = z.strictObject({
+  run: z.string(),
+  group: z.int().nonnegative(),
+  member: z.int().nonnegative(),
+  stage: z.enum(['rollout', 'verify']),
+});
+export type MemberJob = z.infer<typeof jobSchema>;
+
+export const SHARED_REALM = 'shared';
+export function privateRealm(run: string): string {
+  return `run.${run}`;
+}
+
+const prefixOf = (realm: string): string => `{farm:${realm}}`;
+const nameOf = (stage: Stage): string => `${stage}-v${PAYLOAD_MAJOR}`;
+
+// Jobs are removed when over; the queue's own event stream is not read by anybody.
+const STREAMS = { events: { maxLen: 100 } };
+const JOB = { attempts: 1, removeOnComplete: true, removeOnFail: true } as const;
+
+/** Queues one realm's members. */
+export class MemberQueue {
+  private readonly queues: Record<Stage, Queue>;
+  private readonly connection;
+
+  constructor(place: RedisPlace, realm: string, extra: Connection = {}) {
+    this.connection = openRedis(place, extra);
+    const make = (stage: Stage): Queue => {
+      const queue = new Queue(nameOf(stage), {
+        connection: this.connection,
+        prefix: prefixOf(realm),
+        streams: STREAMS,
+      });
+      queue.on('error', () => {});
+      return queue;
+    };
+    this.queues = { rollout: make('rollout'), verify: make('verify') };
+  }
+
+  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that the job is for. */
+  async add(
+    run: string,
+    members: readonly { group: number; member: number; stage: Stage; next: number }[],
+  ): Promise<void> {
+    for (const stage of ['rollout', 'verify'] as const) {
+      const jobs = members
+        .filter((m) => m.stage === stage)
+        .map((m) => ({
+          name: stage,
+          data: { run, group: m.group, member: m.member, stage } satisfies MemberJob,
+          opts: { ...JOB, jobId: `${run}-${m.group}-${m.member}-a${m.next}-${stage}` },
+        }));
+      if (jobs.length > 0) await this.queues[stage].addBulk(jobs);
+    }
+  }
+
+  /** Removes everything of a private realm, when its run is over. */
+  async obliterate(): Promise<void> {
+    for (const queue of Object.values(this.queues)) await queue.obliterate({ force: true });
+  }
+
+  async close(): Promise<void> {
+    for (const queue of Object.values(this.queues)) await queue.close();
+    this.connection.disconnect();
+  }
+}
+
+export interface Consumer {
+  /** Takes no more jobs; resolves when those at work are over. */
+  drain(): Promise<void>;
+  /** Leaves jobs at work to their fate. */
+  close(): Promise<void>;
+}
+
+/** Calls `work` for each job of a stage, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
+export function consume(
+  place: RedisPlace,
+  realm: string,
+  stage: Stage,
+  concurrency: number,
+  work: (job: MemberJob) => Promise<void>,
+  onError: (error: unknown) => void,
+): Consumer {
+  const connection = openRedis(place);
+  const worker = new Worker(
+    nameOf(stage),
+    async (job) => {
+      const parsed = jobSchema.safeParse(job.data);
+      // Not ours, or of another version: the ledger never heard of it, and dropping it loses nothing.
+      if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(stage)}: ${job.id ?? '?'}`));
+      try {
+        await work(parsed.data);
+      } catch (error) {
+        onError(error);
+      }
+    },
+    {
+      connection,
+      prefix: prefixOf(realm),
+      concurrency,
+      // A lock says nothing about death (the ledger's lease does): short, often renewed, and never the end of a job.
+      lockDuration: 8_000,
+      lockRenewTime: 1_000,
+      stalledInterval: 2_000,
+      maxStalledCount: 1_000_000,
+      drainDelay: 1,
+    },
+  );
+  worker.on('error', onError);
+  return {
+    drain: async () => {
+      await worker.close(false);
+      connection.disconnect();
+    },
+    close: async () => {
+      await worker.close(true);
+      connection.disconnect();
+    },
+  };
+}

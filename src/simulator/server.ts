@@ -1,0 +1,263 @@
+// The AmberTrace stand-in over real HTTP: single query, batch and health, with the real one's envelopes and refusals.
+// It speaks the wire and proves nothing; every answer says so, in a header and in its data.
+
+import http from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf, missingError } from '../shared/errors.ts';
+import { dumpJson, parseJson } from '../shared/json.ts';
+import { isMap, type Value, type ValueMap } from '../shared/value.ts';
+import { answerQuery } from './answer.ts';
+import { failCall, failItem, type Reply } from './fault.ts';
+import { type FaultRule, readMisbehave, Trouble } from './misbehave.ts';
+import { BUILT_IN, loadRulebook, type Rulebook } from './rulebook.ts';
+
+export interface SimulatorOptions {
+  /** Default 127.0.0.1. */
+  host?: string;
+  /** Default 0: any free one. */
+  port?: number;
+  /** Names of built-in rulebooks or files. Default: all built-in ones. */
+  rulebooks?: readonly string[];
+  /** JSON or `@FILE`. */
+  misbehave?: string;
+}
+
+export interface Simulator {
+  baseUrl: string;
+  /** How often each path was called: `query`, `query-batch`, `health`, and queries in all. */
+  readonly calls: { query: number; batch: number; health: number; queries: number };
+  close(): Promise<void>;
+}
+
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+const MAX_BATCH = 50;
+const PATH = /^\/api\/v1\/platforms\/([^/]+)\/(query|query-batch)$/;
+
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const books = new Map<string, Rulebook>();
+  for (const name of options.rulebooks?.length ? options.rulebooks : BUILT_IN) {
+    const book = await loadRulebook(name);
+    books.set(String(book.platform_id), book);
+  }
+  const misbehave = await readMisbehave(options.misbehave);
+  const trouble = new Trouble(misbehave);
+  const calls = { query: 0, batch: 0, health: 0, queries: 0 };
+  const sockets = new Set<Socket>();
+  const server = http.createServer((request, response) => {
+    serve(request).then(
+      (reply) => send(response, reply),
+      (error) => send(response, failure(500, 'internal_error', messageOf(error))),
+    );
+  });
+
+  const serve = async (request: http.IncomingMessage): Promise<Reply> => {
+    const url = (request.url ?? '').split('?')[0] as string;
+    if (url === '/ambertrace/health') {
+      calls.health++;
+      return {
+        status: 200,
+        body: new Map<string, Value>([
+          ['status', 'ok'],
+          ['simulated', true],
+        ]),
+      };
+    }
+    const [, platform, path] = PATH.exec(url) ?? [];
+    const text = await readBody(request);
+    if (path === undefined) return failure(404, 'not_found', 'no such path');
+    if (request.method !== 'POST') return failure(405, 'method_not_allowed', 'POST is expected');
+    const batch = path === 'query-batch';
+    calls[batch ? 'batch' : 'query']++;
+    if (misbehave.latency_ms > 0) await delay(misbehave.latency_ms);
+    const fault = trouble.next(path as 'query' | 'query-batch');
+    const ofItem = fault?.item !== undefined && batch ? fault : null;
+    if (fault && !ofItem && fault.kind !== 'wrong_schema_version' && fault.kind !== 'unavailable')
+      return failCall(fault);
+    if (!/^Bearer at_/.test(request.headers.authorization ?? ''))
+      return failure(401, 'unauthorized', 'the key is not valid');
+    const book = books.get(platform ?? '');
+    if (!book) return failure(404, 'not_found', 'no such platform');
+    if (text === null) return failure(413, 'payload_too_large', 'the request is too large');
+    const body = bodyOf(text);
+    if (!body) return failure(400, 'bad_request', 'the body is not a JSON object');
+    if (batch) {
+      const reply = answerBatch(book, body, misbehave.max_batch ?? MAX_BATCH, ofItem);
+      const queries = body.get('queries');
+      calls.queries += 'status' in reply && reply.status === 200 && Array.isArray(queries) ? queries.length : 0;
+      return altered(reply, fault);
+    }
+    calls.queries++;
+    const one = answerOne(book, body, null);
+    return altered(one.status === 200 ? success(one.body) : envelopeOf(one.status, one.body), fault);
+  };
+
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(
+        missingError('port_unusable', `cannot listen: ${messageOf(error)}`, 'choose another --port or --host', error),
+      ),
+    );
+    server.listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve);
+  });
+  const address = server.address() as AddressInfo;
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  return {
+    baseUrl: `http://${host}:${address.port}`,
+    calls,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+interface One {
+  status: number;
+  body: ValueMap;
+}
+
+function answerOne(book: Rulebook, body: ValueMap, projection: Value): One {
+  const query = body.get('query');
+  if (typeof query !== 'string') return fault422('query', 'must be text');
+  const facts = body.get('facts') ?? new Map();
+  if (!isMap(facts)) return fault422('facts', 'must be an object');
+  const relations = body.get('relations') ?? new Map();
+  if (!isMap(relations)) return fault422('relations', 'must be an object');
+  const wanted = body.get('projection') ?? projection;
+  if (wanted !== null && !Array.isArray(wanted)) return fault422('projection', 'must be a list');
+  // No rulebook declares a relation: what is asserted in one is as undeclared as a field would be.
+  const all: ValueMap = new Map(facts);
+  for (const [name, rows] of relations) if (!all.has(name)) all.set(name, rows);
+  return answerQuery(book, query, all, wanted === null ? null : wanted.map(String));
+}
+
+function answerBatch(book: Rulebook, body: ValueMap, most: number, broken: FaultRule | null): Reply {
+  const queries = body.get('queries');
+  if (!Array.isArray(queries) || queries.length === 0)
+    return envelopeOf(422, fault422('queries', 'must be a list with something in it').body);
+  if (queries.length > most) return failure(413, 'payload_too_large', `at most ${most} queries`);
+  const results = queries.map((item, index) => {
+    const result: ValueMap = new Map<string, Value>([['index', BigInt(index)]]);
+    const one =
+      broken && broken.item === index
+        ? failItem(broken)
+        : isMap(item)
+          ? answerOne(book, item, body.get('projection') ?? null)
+          : fault422('query', 'must be an object');
+    if (one.status === 200) return result.set('status', 'ok').set('data', one.body);
+    return result.set('status', 'error').set('error', one.body);
+  });
+  return success(
+    new Map<string, Value>([
+      ['platform_id', BigInt(book.platform_id)],
+      ['results', results],
+      ['simulated', true],
+    ]),
+  );
+}
+
+/** Faults that change an answer instead of replacing it. */
+function altered(reply: Reply, fault: FaultRule | null): Reply {
+  const data = 'body' in reply ? reply.body.get('data') : undefined;
+  if (!fault || !isMap(data)) return reply;
+  const results = data.get('results');
+  const answers = Array.isArray(results) ? results.map((item) => (item as ValueMap).get('data')) : [data];
+  for (const answer of answers) {
+    if (!isMap(answer)) continue;
+    if (fault.kind === 'unavailable')
+      answer.set('status', 'unavailable').set('proof_checked', null).set('decision', null);
+    const explanation = answer.get('explanation');
+    if (fault.kind === 'wrong_schema_version' && isMap(explanation)) explanation.set('schema_version', 99n);
+  }
+  return reply;
+}
+
+function fault422(field: string, message: string): One {
+  const details = [
+    new Map<string, Value>([
+      ['field', field],
+      ['message', message],
+    ]),
+  ];
+  const body = new Map<string, Value>([
+    ['code', 'validation_error'],
+    ['message', 'The request is not valid.'],
+    ['details', details],
+  ]);
+  return { status: 422, body };
+}
+
+function success(data: ValueMap): Reply {
+  return {
+    status: 200,
+    body: new Map<string, Value>([
+      ['ok', true],
+      ['data', data],
+    ]),
+  };
+}
+
+function envelopeOf(status: number, error: ValueMap): Reply {
+  return {
+    status,
+    body: new Map<string, Value>([
+      ['ok', false],
+      ['error', error],
+    ]),
+  };
+}
+
+function failure(status: number, code: string, message: string): Reply {
+  return envelopeOf(
+    status,
+    new Map<string, Value>([
+      ['code', code],
+      ['message', message],
+    ]),
+  );
+}
+
+function bodyOf(text: string): ValueMap | null {
+  try {
+    const value = parseJson(text);
+    return isMap(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+async function readBody(request: http.IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+  }
+  return bytes > MAX_BODY_BYTES ? null : Buffer.concat(chunks).toString('utf8');
+}
+
+function send(response: http.ServerResponse, reply: Reply): void {
+  if ('hang' in reply) return;
+  if ('reset' in reply) {
+    response.destroy();
+    return;
+  }
+  const raw = 'raw' in reply;
+  const text = raw ? reply.raw : dumpJson(reply.body, { compact: true });
+  response.writeHead(reply.status, {
+    'content-type': raw ? 'text/html' : 'application/json',
+    'content-length': Buffer.byteLength(text),
+    'x-ambertrace-simulated': 'certifies nothing',
+    ...reply.headers,
+  });
+  if (raw && reply.cut) {
+    response.write(text.slice(0, Math.floor(text.length / 2)));
+    setTimeout(() => response.destroy(), 20);
+  } else response.end(text);
+}

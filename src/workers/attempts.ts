@@ -1,0 +1,77 @@
+// The attempts at work in this process: their leases are renewed every second on monotonic time, and each hears of it
+// when it may not speak any more, so that nobody goes on working for a group that is closed.
+
+import { BEAT_MS, type Attempt, type MemberLedger, type Standing } from '../shared/ledger/member-ledger.ts';
+
+/** Why an attempt at work was told to end. `stop`: this process goes away, at no cost to the member. */
+export type EndReason = Exclude<Standing, 'ok'> | 'stop';
+
+export class AttemptEnded extends Error {
+  readonly reason: EndReason;
+  constructor(reason: EndReason) {
+    super(`the attempt was told to end: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+export interface Running {
+  readonly attempt: Attempt;
+  readonly signal: AbortSignal;
+  /** What it does now, for `top`: carried by the next heartbeat. */
+  phase: string;
+}
+
+export class Attempts {
+  private readonly running = new Map<string, Running & { controller: AbortController }>();
+  private readonly ledger: MemberLedger;
+  private readonly timer: NodeJS.Timeout;
+
+  constructor(ledger: MemberLedger) {
+    this.ledger = ledger;
+    this.timer = setInterval(() => void this.beat(), BEAT_MS);
+  }
+
+  start(attempt: Attempt, phase: string): Running {
+    const controller = new AbortController();
+    const entry = { attempt, signal: controller.signal, controller, phase };
+    this.running.set(attempt.token, entry);
+    return entry;
+  }
+
+  end(running: Running): void {
+    this.running.delete(running.attempt.token);
+  }
+
+  get count(): number {
+    return this.running.size;
+  }
+
+  /** Tells every attempt to end now. */
+  abortAll(): void {
+    for (const entry of this.running.values()) entry.controller.abort(new AttemptEnded('stop'));
+  }
+
+  close(): void {
+    clearInterval(this.timer);
+  }
+
+  private async beat(): Promise<void> {
+    const byRun = new Map<string, (Running & { controller: AbortController })[]>();
+    for (const entry of this.running.values()) {
+      const list = byRun.get(entry.attempt.run);
+      if (list) list.push(entry);
+      else byRun.set(entry.attempt.run, [entry]);
+    }
+    for (const [run, entries] of byRun) {
+      try {
+        const standings = await this.ledger.beat(run, entries.map((e) => ({ group: e.attempt.group, member: e.attempt.member, token: e.attempt.token, phase: e.phase })));
+        entries.forEach((entry, i) => {
+          const standing = standings[i];
+          if (standing !== undefined && standing !== 'ok') entry.controller.abort(new AttemptEnded(standing));
+        });
+      } catch {
+        // Redis is away: the work goes on, and the token decides whether its answer counts.
+      }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// One round for one run: shards of what is closed, as many as are due; the manifest when nothing more can close.
+
+import { objectKey, sha256 } from '../../shared/claim.ts';
+import { parseJson } from '../../shared/json.ts';
+import type { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import type { Log } from '../../shared/log.ts';
+import { isMap, type ValueMap } from '../../shared/value.ts';
+import type { KnownRun } from '../runs.ts';
+import { collectShard } from './collector.ts';
+import { finishRun } from './finish.ts';
+
+/** A shard holds at most this many members, so that its entries and its pack stay a few MB. */
+const MOST_MEMBERS = 2_048;
+/** While the run is at work, a shard waits for this many groups: small shards cost requests for ever. */
+const LEAST_GROUPS = 64;
+
+export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): Promise<void> {
+  const fields = await ledger.fields();
+  const groups = Number(fields.groups);
+  if (fields.state === undefined || fields.manifest !== undefined) return;
+  const closed = Number(fields.closed);
+  const over = closed >= groups;
+  // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.
+  const identity = { run: ledger.run, incarnation: known.settings.incarnation, convention: known.settings.convention };
+  const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
+  const bounds = { most, least: Math.min(LEAST_GROUPS, most), final: over };
+  for (;;) {
+    const collected = await collectShard(known.store, ledger, identity, bounds);
+    if (collected.kind === 'idle') break;
+    log.info({ run: ledger.run, shard: collected.shard.number, records: collected.shard.records, ledger: collected.kind }, 'shard');
+  }
+  if (!over) return;
+  const document = await readDocument(known);
+  await finishRun(known.store, {
+    identity,
+    state: fields.state === 'cancelled' ? 'cancelled' : 'done',
+    spec: document.spec,
+    plan: known.settings.plan,
+    inputs: [document.claim],
+    link: (await ledger.field('link')) ?? null,
+  });
+  await ledger.setField('manifest', '1');
+  if (fields.state !== 'cancelled') await ledger.setState('done');
+}
+
+async function readDocument({ settings, store }: KnownRun): Promise<{ spec: ValueMap; claim: { key: string; sha256: string; bytes: number } }> {
+  const bytes = await store.get(objectKey(settings.documentSha256));
+  if (bytes === null || sha256(bytes) !== settings.documentSha256) throw new Error(`the resolved spec ${settings.documentSha256} is not in ${store.address}`);
+  const spec = parseJson(bytes.toString('utf8'));
+  if (!isMap(spec)) throw new Error('the resolved spec is not an object');
+  return { spec, claim: { key: `sha256/${settings.documentSha256}`, sha256: settings.documentSha256, bytes: bytes.length } };
+}

@@ -1,0 +1,83 @@
+// `guess`: find a secret integer that the seed fixes. crucible's environment: `int(action)` is the guess, a right one
+// ends the episode, and so does the last that is allowed.
+
+import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
+import { pyInt } from '../../../shared/py-int.ts';
+import { PyRandom } from '../../../shared/py-random.ts';
+import type { BoxLost } from '../../../shared/sandbox.ts';
+import { mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
+import { fencedText } from './fenced-block.ts';
+import { lostBoxStep, missedStep } from './missed-step.ts';
+import { stateDigest } from './state-digest.ts';
+
+const MISS = -0.05;
+
+export class GuessEnvironment implements Environment {
+  readonly name = 'guess';
+  readonly grade = 'outside';
+  private readonly settings: ValueMap;
+  private readonly low: bigint;
+  private readonly high: bigint;
+  private readonly maxGuesses: bigint;
+  private secret = 0n;
+  private guesses = 0n;
+  private last: bigint | null = null;
+
+  constructor(config: ValueMap, _context?: EnvironmentContext) {
+    this.settings = config;
+    this.low = config.get('low') as bigint;
+    this.high = config.get('high') as bigint;
+    this.maxGuesses = config.get('max_guesses') as bigint;
+  }
+
+  async reset(seed: Value): Promise<Value> {
+    this.secret = new PyRandom(seed).randint(this.low, this.high);
+    this.guesses = 0n;
+    this.last = null;
+    return this.hint('start');
+  }
+
+  async step(action: Value): Promise<StepResult> {
+    const read = pyInt(action);
+    if (!read.ok) return missedStep(MISS, read.error, { info: { guesses: this.guesses } });
+    const guess = read.value;
+    this.guesses += 1n;
+    this.last = guess;
+    if (guess === this.secret) {
+      return {
+        observation: mapOf({ feedback: 'correct' }),
+        reward: 1,
+        done: true,
+        info: mapOf({ secret: this.secret, guesses: this.guesses }),
+        diagnostics: [],
+      };
+    }
+    return {
+      observation: this.hint(guess < this.secret ? 'higher' : 'lower'),
+      reward: MISS,
+      done: this.guesses >= this.maxGuesses,
+      info: mapOf({ guesses: this.guesses }),
+      diagnostics: [],
+    };
+  }
+
+  lostBox(lost: BoxLost): StepResult {
+    return lostBoxStep(MISS, lost);
+  }
+
+  digest(): string {
+    return stateDigest(`${this.secret}:${this.guesses}:${this.last ?? 'None'}`);
+  }
+
+  config(): ValueMap {
+    return this.settings;
+  }
+
+  parseCompletion(text: string): Value {
+    return fencedText(text);
+  }
+
+  private hint(feedback: string): Value {
+    return mapOf({ feedback, low: this.low, high: this.high });
+  }
+}

@@ -1,0 +1,31 @@
+// The step that an action earns which crucible would raise on, or which killed its box: the miss reward, the reason in
+// `info.error`, and the same for the agent to see. Whatever an action contains ends here, never in an exception.
+
+import type { StepResult } from '../../../shared/environment.ts';
+import type { Diagnostic } from '../../../shared/outcome.ts';
+import { cutCodePoints } from '../../../shared/py-text.ts';
+import type { BoxLost } from '../../../shared/sandbox.ts';
+import { mapOf, type Value } from '../../../shared/value.ts';
+
+const MAX_ERROR = 2_000;
+
+export function missedStep(
+  reward: number,
+  error: string,
+  more: { info?: Record<string, Value>; diagnostics?: Diagnostic[]; done?: boolean } = {},
+): StepResult {
+  const text = error.length > MAX_ERROR ? `${cutCodePoints(error, MAX_ERROR)}…` : error;
+  return {
+    observation: mapOf({ error: text }),
+    reward,
+    done: more.done ?? false,
+    info: mapOf({ error: text, ...more.info }),
+    diagnostics: more.diagnostics ?? [],
+  };
+}
+
+/** Fixed words: replay on another machine must find the same step, whatever that machine's engine calls the death. */
+export function lostBoxStep(reward: number, lost: BoxLost, info: Record<string, Value> = {}): StepResult {
+  const memory = /oom|memory/i.test(lost.signature);
+  return missedStep(reward, 'the action ended its sandbox', { info, diagnostics: [memory ? 'memory' : 'exit'], done: true });
+}

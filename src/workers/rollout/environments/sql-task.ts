@@ -1,0 +1,147 @@
+// `sql-task`: a query whose rows must equal the expected ones. crucible's environment, with the database rebuilt in the
+// box at every step (schema, seed, the episode's earlier queries, the new one) by a small script of ours, so that a
+// query that hangs or bursts can be killed; the rows are compared out here.
+
+import { readFileSync } from 'node:fs';
+import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
+import { EnvironmentError } from '../../../shared/environment.ts';
+import { dumpJson, parseJson } from '../../../shared/json.ts';
+import type { Diagnostic } from '../../../shared/outcome.ts';
+import { str, surrogateFault } from '../../../shared/py-text.ts';
+import type { BoxLost, CommandResult } from '../../../shared/sandbox.ts';
+import { isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/value.ts';
+import { diagnosticsOf, type StepLimit, stepLimit } from './box-command.ts';
+import { fencedText } from './fenced-block.ts';
+import { lostBoxStep, missedStep } from './missed-step.ts';
+import { attemptDigest } from './state-digest.ts';
+
+const MISS = -0.1;
+/** Longer queries are refused: all of an episode's travel into the box at every step. */
+const QUERY_CHARACTERS = 1_000_000;
+const SCRIPT = readFileSync(new URL('./sql-session.py', import.meta.url), 'utf8');
+/** Isolated: no site packages, no environment, nothing imported from the work folder. */
+const PYTHON = ['/usr/bin/python3', '-I', '-S', '-B', '-c', SCRIPT];
+
+export class SqlTaskEnvironment implements Environment {
+  readonly name = 'sql-task';
+  readonly grade = 'outside';
+  private readonly settings: ValueMap;
+  private readonly context: EnvironmentContext;
+  /** What ran to its end, well or with an error, in order; and how long all of it took when it last ran. */
+  private earlier: string[] = [];
+  private earlierMs = 0;
+  private used = false;
+  private solved = false;
+  private attempts = 0n;
+
+  constructor(config: ValueMap, context: EnvironmentContext) {
+    this.settings = config;
+    this.context = context;
+  }
+
+  async reset(_seed: Value): Promise<Value> {
+    this.earlier = [];
+    this.earlierMs = 0;
+    this.solved = false;
+    this.attempts = 0n;
+    return mapOf({ task: this.setting('task'), schema: this.setting('schema_sql') });
+  }
+
+  async step(action: Value): Promise<StepResult> {
+    const query = str(action);
+    this.attempts += 1n;
+    const fault = surrogateFault(query);
+    if (fault) return this.miss(fault);
+    if (query.length > QUERY_CHARACTERS) return this.miss(`a query of ${query.length} characters is too long`);
+    const limit = stepLimit(this.context);
+    const result = await this.runSession(query, limit);
+    const diagnostics = diagnosticsOf(result);
+    const stage = result.stderr.toString('utf8');
+    const answer = answerOf(result);
+    if (answer?.has('setup')) throw new EnvironmentError(`schema or seed: ${str(answer.get('setup') as Value)}`);
+    if (!stage.includes('ready')) throw new EnvironmentError(`schema or seed did not end: ${endOf(result, limit)}`);
+    // Killed before or under the new query: it is left out of what later steps repeat.
+    if (result.cause === 'timeout' || result.oomKilled || result.cause === 'signal') {
+      return this.miss(endOf(result, limit), diagnostics);
+    }
+    this.earlier.push(query);
+    this.earlierMs = result.wallMs;
+    if (result.stdoutBytes > result.stdout.length) {
+      return this.miss(`more than ${this.context.outputBytes} bytes of rows`, diagnostics);
+    }
+    if (!answer) throw new EnvironmentError(`the SQL session gave no answer: ${endOf(result, limit)}`);
+    const error = answer.get('error') ?? answer.get('raised');
+    if (error !== undefined) return this.miss(str(error), diagnostics);
+    const rows = answer.get('rows') as Value;
+    this.solved = pyEqual(rows, this.setting('expected_rows'));
+    return {
+      observation: mapOf({ rows }),
+      reward: this.solved ? 1 : MISS,
+      done: this.solved,
+      info: mapOf({ correct: this.solved, attempts: this.attempts }),
+      diagnostics,
+    };
+  }
+
+  lostBox(lost: BoxLost): StepResult {
+    return lostBoxStep(MISS, lost, { attempts: this.attempts });
+  }
+
+  digest(): string {
+    return attemptDigest(this.setting('task'), this.solved, this.attempts);
+  }
+
+  config(): ValueMap {
+    return this.settings;
+  }
+
+  parseCompletion(text: string): Value {
+    return fencedText(text);
+  }
+
+  private async runSession(query: string, limit: StepLimit): Promise<CommandResult> {
+    const box = await this.context.box();
+    // A query can leave a file (ATTACH), which would meet its own repetition.
+    if (this.used) await box.reset();
+    this.used = true;
+    const work = mapOf({
+      schema: this.setting('schema_sql'),
+      seed: this.setting('seed_sql'),
+      earlier: this.earlier,
+      query,
+    });
+    return box.run({
+      argv: PYTHON,
+      stdin: Buffer.from(dumpJson(work), 'latin1'),
+      // What is repeated does not eat into the new query's own time.
+      timeoutMs: limit.ms + 2 * this.earlierMs,
+      outputBytes: this.context.outputBytes,
+      signal: this.context.signal,
+    });
+  }
+
+  private miss(error: string, diagnostics: Diagnostic[] = []): StepResult {
+    return missedStep(MISS, error, { info: { attempts: this.attempts }, diagnostics });
+  }
+
+  private setting(name: string): Value {
+    return this.settings.get(name) ?? null;
+  }
+}
+
+function answerOf(result: CommandResult): ValueMap | null {
+  if (result.stdoutBytes > result.stdout.length) return null;
+  try {
+    const value = parseJson(result.stdout.toString('utf8'));
+    return isMap(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function endOf(result: CommandResult, limit: StepLimit): string {
+  if (result.cause === 'timeout') return `timed out after ${limit.text}s`;
+  if (result.oomKilled) return 'out of memory';
+  if (result.cause === 'launch') return result.launchError?.message ?? 'it could not be started';
+  return result.cause === 'signal' ? `ended by signal ${-result.exitCode}` : `exit ${result.exitCode}`;
+}

@@ -1,0 +1,137 @@
+// Replay: run a recorded episode's actions through a fresh environment and hold every recorded field against what
+// comes of it, by value and by type. Stricter than crucible's on purpose (INTERFACE, last section); what an older
+// format could not record is named as unrecorded, not held against the file.
+
+import type { Environment } from '../../shared/environment.ts';
+import { ENVIRONMENT_CONFIGS } from '../../shared/environment-config.ts';
+import { inputError } from '../../shared/errors.ts';
+import { cutCodePoints, repr, str } from '../../shared/py-text.ts';
+import { integrityMismatches, type Trajectory, totalReward } from '../../shared/trajectory.ts';
+import { isMap, pyEqual, sameValue, type Value, type ValueMap } from '../../shared/value.ts';
+import { stepOrLoss } from './episode.ts';
+
+export interface ReplayReport {
+  ok: boolean;
+  steps: number;
+  mismatches: string[];
+  /** Fields that this file's format does not have. */
+  unrecorded: string[];
+}
+
+export interface ReplayOptions {
+  /** What is known of the episode from elsewhere (a plan, a group record): a file that tells another story is refused. */
+  expected?: { envId?: string; seed?: bigint; config?: ValueMap; steps?: number; totalReward?: number };
+  knownSignature?: string | null;
+}
+
+const MAX_SHOWN = 10_000;
+
+/** Makes the environment from its name and its resolved config. */
+export type MakeEnvironment = (name: string, config: ValueMap) => Environment;
+
+/** Throws FarmError (exit 2) where the file's environment cannot be built at all, BoxLost where a box could not be had. */
+export async function replayTrajectory(
+  trajectory: Trajectory,
+  makeEnvironment: MakeEnvironment,
+  options: ReplayOptions = {},
+): Promise<ReplayReport> {
+  const mismatches = formFaults(trajectory);
+  const expected = options.expected ?? {};
+  const environment = rebuild(trajectory, makeEnvironment, expected.config);
+  const differ = (what: string, found: Value, recorded: Value): void => {
+    if (!sameValue(found, recorded)) mismatches.push(`${what}: replay ${shown(found)} != recorded ${shown(recorded)}`);
+  };
+  if (expected.envId !== undefined && expected.envId !== trajectory.envId) {
+    mismatches.push(`environment: replaying ${repr(expected.envId)} against a trajectory recorded in ${repr(trajectory.envId)}`);
+  }
+  if (expected.seed !== undefined && !sameValue(expected.seed, trajectory.seed)) {
+    mismatches.push(`seed: expected ${repr(expected.seed)} != recorded ${repr(trajectory.seed)}`);
+  }
+  if (expected.steps !== undefined && expected.steps !== trajectory.transitions.length) {
+    mismatches.push(`steps: expected ${expected.steps} != recorded ${trajectory.transitions.length}`);
+  }
+  if (trajectory.envConfig !== undefined) differ('environment config', environment.config(), trajectory.envConfig);
+
+  // Python seeds its generator with a number, a bool or a text; nothing else can have begun an episode.
+  if (trajectory.seed === null || typeof trajectory.seed === 'object') {
+    return { ok: false, steps: trajectory.transitions.length, mismatches, unrecorded: unrecordedOf(trajectory) };
+  }
+  let observation = await environment.reset(trajectory.seed);
+  differ('initial observation', observation, trajectory.initialObservation);
+  const rewards: number[] = [];
+  const count = trajectory.transitions.length;
+  for (const [i, recorded] of trajectory.transitions.entries()) {
+    if (!sameValue(observation, recorded.observation)) {
+      mismatches.push(`step ${i}: observation diverged from the record`);
+    }
+    const result = await stepOrLoss(environment, recorded.action, options.knownSignature ?? null);
+    rewards.push(result.reward);
+    const against = (what: string, found: Value, value: Value, text: (value: Value) => string): void => {
+      if (!sameValue(found, value)) mismatches.push(`step ${i}: ${what} ${text(found)} != recorded ${text(value)}`);
+    };
+    against('reward', result.reward, recorded.reward, str);
+    against('done', result.done, recorded.done, str);
+    against('info', result.info, recorded.info, shown);
+    against('digest', environment.digest(), recorded.digest, shown);
+    observation = result.observation;
+    if (result.done) {
+      if (i !== count - 1) mismatches.push(`step ${i}: replay ended early (${i + 1}/${count} steps)`);
+      break;
+    }
+  }
+  if (trajectory.finalObservation !== undefined) differ('final observation', observation, trajectory.finalObservation);
+  // Sum and rewards agree by now, or a line says so: what is left is a total of another type.
+  const total = totalReward(rewards);
+  if (mismatches.length === 0 && !sameValue(total, trajectory.totalReward)) {
+    mismatches.push(`total reward: recorded ${repr(trajectory.totalReward)} != replayed ${repr(total)}`);
+  }
+  if (expected.totalReward !== undefined && !sameValue(expected.totalReward, trajectory.totalReward)) {
+    mismatches.push(`total reward: expected ${repr(expected.totalReward)} != recorded ${repr(trajectory.totalReward)}`);
+  }
+  return { ok: mismatches.length === 0, steps: count, mismatches, unrecorded: unrecordedOf(trajectory) };
+}
+
+/** Long values are cut: a line of this report is for people. */
+function shown(value: Value): string {
+  const text = repr(value);
+  return text.length > MAX_SHOWN ? `${cutCodePoints(text, MAX_SHOWN)}…` : text;
+}
+
+/** What is wrong with the file by itself. */
+function formFaults(trajectory: Trajectory): string[] {
+  const faults = integrityMismatches(trajectory);
+  if (typeof trajectory.version !== 'bigint') {
+    faults.push(`version: ${repr(trajectory.version)} is no integer`);
+  }
+  if (typeof trajectory.seed !== 'bigint') faults.push(`seed: ${repr(trajectory.seed)} is no integer`);
+  if (trajectory.transitions.length === 0) faults.push('transitions: an episode without a step');
+  if (pyEqual(trajectory.version, 3n) && trajectory.finalObservation === undefined) {
+    faults.push('final observation: missing, in a file of version 3');
+  }
+  return faults;
+}
+
+function unrecordedOf(trajectory: Trajectory): string[] {
+  if (pyEqual(trajectory.version, 3n)) return [];
+  const names: string[] = [];
+  if (trajectory.envConfig === undefined) names.push('env_config');
+  if (trajectory.finalObservation === undefined) names.push('final_observation');
+  return names;
+}
+
+function rebuild(trajectory: Trajectory, make: MakeEnvironment, config: ValueMap | undefined): Environment {
+  const { envId } = trajectory;
+  const known = [...ENVIRONMENT_CONFIGS.keys()].sort().join(', ');
+  const entry = typeof envId === 'string' ? ENVIRONMENT_CONFIGS.get(envId) : undefined;
+  if (!entry) {
+    throw inputError('environment_unknown', `there is no environment ${repr(envId)}`, `known: ${known}`);
+  }
+  const given = config ?? trajectory.envConfig ?? new Map();
+  const problems = entry.check(given);
+  if (problems.length > 0 || !isMap(given)) {
+    const list = problems.map((problem) => `${problem.path}: ${problem.message}`).join('; ');
+    const hint = trajectory.envConfig === undefined ? 'a version 1 file does not record its config' : undefined;
+    throw inputError('environment_config_invalid', `${entry.name} cannot be rebuilt: ${list}`, hint);
+  }
+  return make(entry.name, entry.resolve(given));
+}

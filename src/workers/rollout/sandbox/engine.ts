@@ -1,0 +1,282 @@
+// The Docker engine as the sandbox needs it: the only file that knows dockerode. Every call has a deadline; one that
+// overruns it is an EngineError, and what it may still bring about is the caller's to remove (containers have names of ours).
+
+import type { Duplex } from 'node:stream';
+import Docker from 'dockerode';
+import { missingError } from '../../../shared/errors.ts';
+
+const SOCKET = '/var/run/docker.sock';
+
+/** Shared memory of System V belongs to no process, so the kernel could free it by killing only the runner: it has to be little. */
+const SHARED_MEMORY = {
+  'kernel.shmmax': String(16 * 1024 * 1024),
+  'kernel.shmall': String((16 * 1024 * 1024) / 4096),
+  'kernel.shmmni': '64',
+  'kernel.msgmni': '16',
+  'kernel.sem': '250 3200 32 32',
+};
+
+export class EngineError extends Error {
+  /** HTTP status of the engine's answer; 0 where there was none. */
+  readonly status: number;
+  readonly step: string;
+  constructor(step: string, status: number, message: string) {
+    super(`${step}: ${message}`);
+    this.name = 'EngineError';
+    this.step = step;
+    this.status = status;
+  }
+}
+
+export interface ContainerPlan {
+  name: string;
+  image: string;
+  labels: Record<string, string>;
+  memoryBytes: number;
+  nanoCpus: number;
+  pids: number;
+  /** Mount options by folder; each is a tmpfs. */
+  tmpfs: Record<string, string>;
+}
+
+export interface ImageFacts {
+  id: string;
+  env: string[];
+  volumes: string[];
+}
+
+export interface Death {
+  exitCode: number | null;
+  oom: boolean;
+  /** Somebody asked the engine to kill or stop it. */
+  killed: boolean;
+}
+
+export class DockerEngine {
+  readonly #docker: Docker;
+
+  constructor(dockerHost: string | null) {
+    this.#docker = connect(dockerHost);
+  }
+
+  async ping(withinMs: number): Promise<void> {
+    await bounded('ping', withinMs, this.#docker.ping());
+  }
+
+  /** An engine refuses a box that asks for more. */
+  async cpus(): Promise<number> {
+    const facts = (await bounded('info', 15_000, this.#docker.info())) as { NCPU?: number };
+    return facts.NCPU ?? 1;
+  }
+
+  /** Null: there is no such image. */
+  async image(name: string): Promise<ImageFacts | null> {
+    try {
+      const found = await bounded('inspect image', 15_000, this.#docker.getImage(name).inspect());
+      return { id: found.Id, env: found.Config.Env ?? [], volumes: Object.keys(found.Config.Volumes ?? {}) };
+    } catch (error) {
+      if (error instanceof EngineError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /** Creates; the container is not started. */
+  async create(plan: ContainerPlan): Promise<void> {
+    await bounded(
+      'create',
+      30_000,
+      this.#docker.createContainer({
+        name: plan.name,
+        Image: plan.image,
+        Labels: plan.labels,
+        Hostname: 'box',
+        User: '0:0',
+        WorkingDir: '/',
+        Tty: false,
+        OpenStdin: true,
+        StdinOnce: true,
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
+        NetworkDisabled: true,
+        HostConfig: {
+          AutoRemove: true,
+          CapDrop: ['ALL'],
+          CapAdd: ['SETUID', 'SETGID'],
+          SecurityOpt: ['no-new-privileges'],
+          Privileged: false,
+          ReadonlyRootfs: true,
+          NetworkMode: 'none',
+          IpcMode: 'private',
+          Init: false,
+          LogConfig: { Type: 'none', Config: {} },
+          Memory: plan.memoryBytes,
+          MemorySwap: plan.memoryBytes,
+          NanoCpus: plan.nanoCpus,
+          PidsLimit: plan.pids,
+          Tmpfs: plan.tmpfs,
+          Sysctls: SHARED_MEMORY,
+          Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
+        },
+      }),
+    );
+  }
+
+  /** Before the start, so that not a byte is lost. */
+  async attach(name: string): Promise<Duplex> {
+    const attached = this.#docker
+      .getContainer(name)
+      .attach({ stream: true, stdin: true, stdout: true, stderr: true, hijack: true });
+    return (await bounded('attach', 15_000, attached, (late) => (late as Duplex).destroy())) as Duplex;
+  }
+
+  async start(name: string): Promise<void> {
+    await bounded('start', 30_000, this.#docker.getContainer(name).start());
+  }
+
+  /** Resolves when the container is removed (to be called before its start); false if that cannot be learnt. */
+  removed(name: string): Promise<boolean> {
+    return this.#docker
+      .getContainer(name)
+      .wait({ condition: 'removed' })
+      .then(
+        () => true,
+        () => false,
+      );
+  }
+
+  /** Removes, running or not; true once it is not there any more. */
+  async remove(name: string, withinMs = 20_000): Promise<boolean> {
+    try {
+      await bounded('remove', withinMs, this.#docker.getContainer(name).remove({ force: true, v: true }));
+      return true;
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error;
+      if (error.status === 404) return true;
+      // 409: its removal is under way already
+      return error.status === 409 ? !(await this.#exists(name)) : false;
+    }
+  }
+
+  async #exists(name: string): Promise<boolean> {
+    for (let turn = 0; turn < 50; turn += 1) {
+      try {
+        await bounded('inspect', 5_000, this.#docker.getContainer(name).inspect());
+      } catch (error) {
+        if (error instanceof EngineError && error.status === 404) return false;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return true;
+  }
+
+  /** What the engine saw of the container's end; it keeps its last 256 events also of removed ones. */
+  async death(name: string, sinceMs: number): Promise<Death> {
+    const untilMs = Date.now();
+    const stream = await bounded(
+      'events',
+      5_000,
+      this.#docker.getEvents({
+        since: Math.floor(sinceMs / 1000),
+        until: Math.ceil(untilMs / 1000),
+        filters: JSON.stringify({ container: [name], event: ['die', 'oom', 'kill'] }),
+      }),
+    );
+    const text = await bounded('events', 5_000, collect(stream));
+    const death: Death = { exitCode: null, oom: false, killed: false };
+    for (const line of text.split('\n')) {
+      if (line.trim() === '') continue;
+      const event = JSON.parse(line) as { Action?: string; Actor?: { Attributes?: { exitCode?: string } } };
+      if (event.Action === 'oom') death.oom = true;
+      if (event.Action === 'kill') death.killed = true;
+      if (event.Action === 'die') death.exitCode = Number(event.Actor?.Attributes?.exitCode ?? Number.NaN);
+    }
+    return death;
+  }
+
+  async labelled(label: string): Promise<{ id: string; labels: Record<string, string> }[]> {
+    const found = await bounded(
+      'list',
+      20_000,
+      this.#docker.listContainers({ all: true, filters: { label: [label] } }),
+    );
+    return found.map((one) => ({ id: one.Id, labels: one.Labels }));
+  }
+
+  /** A new image: `base` with one file of `source` copied in and a start of its own. Both stay as they are. */
+  async graft(plan: { base: string; source: string; path: string; tag: string; changes: string[] }): Promise<void> {
+    const made: Docker.Container[] = [];
+    const container = async (image: string) => {
+      const one = await bounded('create', 30_000, this.#docker.createContainer({ Image: image, Cmd: ['/'] }));
+      made.push(one);
+      return one;
+    };
+    try {
+      const [from, to] = [await container(plan.source), await container(plan.base)];
+      const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
+      await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
+      const [repo, tag] = plan.tag.split(':');
+      await bounded('commit', 120_000, to.commit({ repo, tag, changes: plan.changes, pause: false }));
+    } finally {
+      for (const one of made) await this.remove(one.id);
+    }
+  }
+}
+
+function connect(dockerHost: string | null): Docker {
+  // All of these are named, or the library would take them from the environment.
+  const nothing = { host: undefined, port: undefined, protocol: 'http' as const, ca: undefined, cert: undefined };
+  const options = (over: object) => new Docker({ ...nothing, ...over } as Docker.DockerOptions);
+  if (dockerHost === null) return options({ socketPath: SOCKET });
+  if (dockerHost.startsWith('unix://')) return options({ socketPath: dockerHost.slice(7) || SOCKET });
+  try {
+    const url = new URL(dockerHost.includes('//') ? dockerHost : `tcp://${dockerHost}`);
+    if (['tcp:', 'http:', 'https:'].includes(url.protocol))
+      return options({
+        socketPath: undefined,
+        host: url.hostname,
+        port: Number(url.port || (url.protocol === 'https:' ? 2376 : 2375)),
+        protocol: url.protocol === 'https:' ? 'https' : 'http',
+      });
+  } catch {
+    // told below
+  }
+  throw missingError(
+    'docker_unreachable',
+    `DOCKER_HOST "${dockerHost}" is no address that the Docker client here can use`,
+    'use unix:///path/to/docker.sock or tcp://host:port',
+  );
+}
+
+async function collect(stream: NodeJS.ReadableStream): Promise<string> {
+  let text = '';
+  for await (const chunk of stream) text += String(chunk);
+  return text;
+}
+
+/** `late` gets what arrives after the deadline. */
+async function bounded<T>(step: string, withinMs: number, call: Promise<T>, late?: (value: T) => void): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  let over = false;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      over = true;
+      reject(new EngineError(step, 0, `no answer within ${withinMs} ms`));
+    }, withinMs);
+  });
+  call.then(
+    (value) => {
+      if (over) late?.(value);
+    },
+    () => {},
+  );
+  try {
+    return await Promise.race([call, deadline]);
+  } catch (error) {
+    if (error instanceof EngineError) throw error;
+    const { statusCode, message } = error as { statusCode?: number; message?: string };
+    throw new EngineError(step, statusCode ?? 0, message ?? String(error));
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,100 @@
+// The image a box is started from: the user's image with the runner grafted on, made once for each pair of them and
+// found again by its tag. The runner comes out of an image that set-up has built, named by the hash of its sources.
+
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { messageOf, missingError } from '../../../shared/errors.ts';
+import { type DockerEngine, EngineError, type ImageFacts } from './engine.ts';
+import { DEFAULT_PATH } from './launch.ts';
+
+/** In the checkout; the compiled sources lie as deep as these. */
+const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
+const RUNNER_PATH = '/.rollout-farm-runner';
+
+export interface BoxImage {
+  /** The user's image. */
+  imageId: string;
+  runnerHash: string;
+  /** What boxes are started from. */
+  tag: string;
+  /** PATH of its commands. */
+  path: string;
+  engineCpus: number;
+}
+
+/** 12 digits; infra/runner/build.sh computes the same. */
+export function runnerHash(folder: string = RUNNER_SOURCES): string {
+  const hash = createHash('sha256');
+  let all: string[];
+  try {
+    all = readdirSync(folder);
+  } catch (error) {
+    throw missingError('image_missing', `the runner's sources are not at ${folder}`, 'put infra/runner of the checkout beside dist', error);
+  }
+  const names = all.filter((name) => /\.[ch]$/.test(name) || name === 'build.sh');
+  for (const name of names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {
+    const content = readFileSync(`${folder}/${name}`);
+    hash.update(`${name} ${content.length}\n`).update(content);
+  }
+  return hash.digest('hex').slice(0, 12);
+}
+
+export async function prepareImage(engine: DockerEngine, image: string, runner: string): Promise<BoxImage> {
+  try {
+    await engine.ping(5_000);
+  } catch (error) {
+    throw missingError(
+      'docker_unreachable',
+      `the Docker engine does not answer (${messageOf(error)})`,
+      'start Docker, or run `./farm demo` once: it sets up what is missing',
+      error,
+    );
+  }
+  const base = await engine.image(image);
+  if (base === null) throw missingError('image_missing', `Docker has no image "${image}"`, howToGet(image));
+  if (base.volumes.length > 0)
+    throw missingError(
+      'image_unusable',
+      `the image "${image}" declares volumes (${base.volumes.join(', ')}), which would be writable without a limit`,
+      'use an image without VOLUME',
+    );
+  const tag = `rollout-farm/box:${base.id.replace('sha256:', '').slice(0, 12)}-${runner}`;
+  const result = { imageId: base.id, runnerHash: runner, tag, path: pathOf(base), engineCpus: await engine.cpus() };
+  if ((await engine.image(tag)) !== null) return result;
+  const source = `rollout-farm/runner:${runner}`;
+  if ((await engine.image(source)) === null)
+    throw missingError(
+      'image_missing',
+      `Docker has no image "${source}", the runner of this checkout`,
+      howToGet(source),
+    );
+  try {
+    await engine.graft({
+      base: base.id,
+      source,
+      path: RUNNER_PATH,
+      tag,
+      changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
+    });
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    throw missingError(
+      'image_unusable',
+      `the runner could not be put into the image "${image}" (${error.message})`,
+      undefined,
+      error,
+    );
+  }
+  return result;
+}
+
+function howToGet(image: string): string {
+  return image.startsWith('rollout-farm/')
+    ? 'run `./farm demo` once: it builds it'
+    : `build or pull it first (docker pull ${image})`;
+}
+
+function pathOf(image: ImageFacts): string {
+  return image.env.find((one) => one.startsWith('PATH='))?.slice(5) || DEFAULT_PATH;
+}

@@ -1,0 +1,52 @@
+// What a worker knows of the runs whose members it gets: settings and store, read once a run. A run that this worker
+// must not touch (another key, a store that it cannot open) is refused here, before anything is begun.
+
+import type { Redis } from 'ioredis';
+import { type Config } from '../shared/config.ts';
+import { runKey } from '../shared/ledger/script.ts';
+import { fingerprint, readSettings, type RunSettings } from '../shared/run-settings.ts';
+import type { Store } from '../shared/store.ts';
+import { openStoreAddress } from '../shared/store-open.ts';
+
+export interface KnownRun {
+  settings: RunSettings;
+  store: Store;
+}
+
+const KEPT = 64;
+
+export class Runs {
+  private readonly known = new Map<string, Promise<KnownRun | { refused: string }>>();
+  private readonly redis: Redis;
+  private readonly config: Config;
+  private readonly anyKey: boolean;
+
+  /** `anyKey`: for one who reads and closes, and asks no verifier. */
+  constructor(redis: Redis, config: Config, options: { anyKey: boolean } = { anyKey: false }) {
+    this.redis = redis;
+    this.config = config;
+    this.anyKey = options.anyKey;
+  }
+
+  get(run: string): Promise<KnownRun | { refused: string }> {
+    let entry = this.known.get(run);
+    if (!entry) {
+      entry = this.read(run);
+      // A failure to read is not remembered: the next job tries again.
+      entry.then((found) => 'refused' in found && this.known.delete(run), () => this.known.delete(run));
+      this.known.set(run, entry);
+      if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value as string);
+    }
+    return entry;
+  }
+
+  private async read(run: string): Promise<KnownRun | { refused: string }> {
+    const text = await this.redis.hget(`${runKey(run)}:run`, 'settings');
+    if (text === null) return { refused: 'the ledger does not know this run' };
+    const settings = readSettings(text);
+    if (!this.anyKey && settings.keyFingerprint !== null && settings.keyFingerprint !== fingerprint(this.config.ambertraceApiKey)) {
+      return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
+    }
+    return { settings, store: await openStoreAddress(settings.store) };
+  }
+}

@@ -1,0 +1,88 @@
+// One POST with everything bounded: time, size of the answer, and what an error may say. Redirects are not followed.
+// The key goes into one header and nowhere else.
+
+import http from 'node:http';
+import https from 'node:https';
+import type { HttpAnswer } from './wire.ts';
+
+export class CallFailed extends Error {}
+
+export interface CallOptions {
+  /** Hard: from the first byte sent to the last one received. */
+  timeoutMs: number;
+  /** A longer answer is cut off and counts as failed. */
+  maxBytes: number;
+  signal?: AbortSignal | undefined;
+}
+
+export class HttpCaller {
+  private readonly agents = {
+    http: new http.Agent({ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64 }),
+    https: new https.Agent({ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64 }),
+  };
+
+  /** Throws CallFailed where there is no whole answer. */
+  post(url: URL, key: string, body: string, options: CallOptions): Promise<HttpAnswer> {
+    const secure = url.protocol === 'https:';
+    const payload = Buffer.from(body);
+    return new Promise((resolve, reject) => {
+      if (options.signal?.aborted) {
+        reject(new CallFailed('stopped'));
+        return;
+      }
+      const request = (secure ? https : http).request(url, {
+        method: 'POST',
+        agent: secure ? this.agents.https : this.agents.http,
+        headers: {
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          accept: 'application/json',
+          'content-length': payload.length,
+        },
+      });
+      const end = (error: CallFailed | null, answer?: HttpAnswer): void => {
+        clearTimeout(timer);
+        options.signal?.removeEventListener('abort', stop);
+        if (error) {
+          request.destroy();
+          reject(error);
+        } else resolve(answer as HttpAnswer);
+      };
+      const stop = (): void => end(new CallFailed('stopped'));
+      const timer = setTimeout(
+        () => end(new CallFailed(`no answer within ${options.timeoutMs} ms`)),
+        options.timeoutMs,
+      );
+      options.signal?.addEventListener('abort', stop, { once: true });
+      request.on('error', (error: NodeJS.ErrnoException) => end(new CallFailed(error.code ?? error.message)));
+      request.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes > options.maxBytes) end(new CallFailed(`an answer of more than ${options.maxBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', (error: NodeJS.ErrnoException) => end(new CallFailed(error.code ?? 'the answer was cut')));
+        response.on('close', () => {
+          if (!response.complete) end(new CallFailed('the answer was cut'));
+        });
+        response.on('end', () => {
+          if (!response.complete) end(new CallFailed('the answer was cut'));
+          else
+            end(null, {
+              status: response.statusCode ?? 0,
+              retryAfter: response.headers['retry-after'] ?? null,
+              body: Buffer.concat(chunks).toString('utf8'),
+            });
+        });
+      });
+      request.end(payload);
+    });
+  }
+
+  close(): void {
+    this.agents.http.destroy();
+    this.agents.https.destroy();
+  }
+}

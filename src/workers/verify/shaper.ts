@@ -1,0 +1,130 @@
+// A report (and a gold label, where there is one) as a bounded reward: the library's default shaper, with its order
+// of additions and its clip. Where a number is not finite there is no total: the caller gives the floor and names why.
+
+import { divide } from '../../shared/py-number.ts';
+import { str, strip } from '../../shared/py-text.ts';
+import { isMap, pyTruthy, type Value } from '../../shared/value.ts';
+import type { RewardWeights } from '../../shared/verifier-config.ts';
+import type { ParsedCompletion } from './parser.ts';
+import { type ProvenanceOptions, unsupportedFraction } from './provenance.ts';
+import { type AmberReport, type FiredRule, SUPPORTED_SCHEMA_VERSION } from './report.ts';
+import { namesRule } from './words.ts';
+
+export interface ShaperConfig {
+  /** A weight that is absent counts as 0. */
+  weights: Partial<RewardWeights>;
+  clip: readonly [number, number];
+  /** Without the version that we know, only the certified core counts. Default false. */
+  requireSupportedSchema?: boolean;
+  /** Grounds the facts in the prompt; off by default. */
+  provenance?: ProvenanceOptions | null;
+}
+
+export interface Shaped {
+  /** Null where it would not be a finite number; `refused` says which part. */
+  total: number | null;
+  /** In the library's order, `total` last. */
+  components: Record<string, number>;
+  refused: string | null;
+}
+
+/** Never raises: what the library's shaper would raise on is refused, and earns the floor as there. */
+export function shape(
+  config: ShaperConfig,
+  parsed: ParsedCompletion,
+  report: AmberReport,
+  gold: Value = null,
+  criteriaGold: Value = null,
+): Shaped {
+  const c = {
+    format: 1,
+    certified: report.proofChecked ? 1 : 0,
+    correctness: correctness(parsed, report, gold),
+    graded: graded(report, criteriaGold),
+    rejected_penalty: rejectedFraction(report),
+    unsupported_penalty: unsupported(config, parsed),
+    consistency: consistency(parsed, report),
+  };
+  if (config.requireSupportedSchema && report.schemaVersion !== SUPPORTED_SCHEMA_VERSION) {
+    c.graded = 0;
+    c.consistency = 0;
+  }
+  const w = (name: keyof RewardWeights) => config.weights[name] ?? 0;
+  // The order decides the last digit.
+  const sum =
+    w('format') * c.format +
+    w('certified') * c.certified +
+    w('correctness') * c.correctness +
+    w('graded') * c.graded +
+    w('consistency') * c.consistency -
+    w('rejected_penalty') * c.rejected_penalty -
+    w('unsupported_penalty') * c.unsupported_penalty;
+  const total = clip(sum, config.clip);
+  if (!Number.isFinite(sum) || !Number.isFinite(total))
+    return { total: null, components: c, refused: 'the reward is not a finite number' };
+  return { total, components: { ...c, total }, refused: null };
+}
+
+function correctness(parsed: ParsedCompletion, report: AmberReport, gold: Value): number {
+  const target = gold ?? report.decision;
+  if (parsed.proposedAnswer === null || target === null) return 0;
+  return plain(parsed.proposedAnswer) === plain(target) ? 1 : 0;
+}
+
+function plain(value: Value): string {
+  return strip(str(value)).toLowerCase();
+}
+
+/** Not a number where the expectations are no mapping. Share of the required criteria derived as expected; without expectations, of the rules that fired. */
+function graded(report: AmberReport, criteriaGold: Value): number {
+  if (!report.proofChecked || report.rules.length === 0) return 0;
+  if (pyTruthy(criteriaGold)) {
+    const required = report.rules.filter((rule) => rule.required);
+    if (!isMap(criteriaGold)) return named(criteriaGold, required) ? Number.NaN : 0;
+    const criteria = required.filter((rule) => criteriaGold.has(rule.name));
+    if (criteria.length === 0) return 0;
+    const right = criteria.filter((rule) => rule.fired === pyTruthy(criteriaGold.get(rule.name)));
+    return clip01(right.length / criteria.length);
+  }
+  return clip01(report.rules.filter((rule) => rule.fired).length / report.rules.length);
+}
+
+// Expectations that are no mapping: whether Python's `name in expectations` would get as far as looking one up.
+function named(criteriaGold: Value, required: readonly FiredRule[]): boolean {
+  if (typeof criteriaGold !== 'string' && !Array.isArray(criteriaGold)) return required.length > 0;
+  return required.some((rule) => criteriaGold.includes(rule.name));
+}
+
+function rejectedFraction(report: AmberReport): number {
+  const summary: ReadonlyMap<string, bigint> = report.factSummary;
+  const emitted = summary.get('emitted') || summary.get('accepted') || 0n;
+  const rejected = summary.get('rejected') ?? BigInt(report.rejectedFacts.length);
+  if (emitted === 0n) return rejected === 0n ? 0 : 1;
+  const all = emitted + rejected;
+  return all === 0n ? 0 : clip01(divide(rejected, all) ?? Number.NaN);
+}
+
+function unsupported(config: ShaperConfig, parsed: ParsedCompletion): number {
+  if (!config.provenance || parsed.prompt === null || parsed.facts.size === 0) return 0;
+  return clip01(unsupportedFraction(parsed.facts, parsed.prompt, config.provenance));
+}
+
+/** How far the stated reasoning names the rules that fired, less those it names that did not. */
+function consistency(parsed: ParsedCompletion, report: AmberReport): number {
+  if (!report.proofChecked || !parsed.reasoning) return 0;
+  const fired = report.rules.filter((rule) => rule.fired);
+  if (fired.length === 0) return 0;
+  const text = parsed.reasoning.toLowerCase();
+  const right = fired.filter((rule) => namesRule(rule.name, text)).length;
+  const wrong = report.rules.filter((rule) => !rule.fired && namesRule(rule.name, text)).length;
+  return clip01((right - wrong) / fired.length);
+}
+
+function clip(x: number, [low, high]: readonly [number, number]): number {
+  const bounded = x < high ? x : high;
+  return bounded > low ? bounded : low;
+}
+
+function clip01(x: number): number {
+  return clip(x, [0, 1]);
+}

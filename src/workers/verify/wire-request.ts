@@ -1,0 +1,44 @@
+// The bodies that are sent: the library's own, key for key and in its order. JSON is ASCII, so that a lone
+// surrogate in a completion travels as an escape instead of failing here.
+
+import { dumpJson } from '../../shared/json.ts';
+import { pyTruthy, type Value, type ValueMap } from '../../shared/value.ts';
+import type { ParsedCompletion } from './parser.ts';
+import { PROJECTION } from './wire.ts';
+
+export type Query = Pick<ParsedCompletion, 'query' | 'facts' | 'relations' | 'predictions'>;
+
+/** `projection: false` for servers from before there was one: they have no batch path either. */
+export function singleBody(query: Query, projection: boolean): ValueMap {
+  const body = new Map<string, Value>([
+    ['query', query.query],
+    ['explain', true],
+    ['top_k', 10n],
+    ['facts', query.facts],
+  ]);
+  if (query.predictions !== null) body.set('predictions', query.predictions);
+  if (query.relations !== null) body.set('relations', query.relations);
+  if (projection) body.set('projection', PROJECTION);
+  return body;
+}
+
+export function batchBody(queries: readonly Query[]): ValueMap {
+  const items = queries.map((query) => {
+    const item = new Map<string, Value>([
+      ['query', query.query],
+      ['facts', query.facts],
+      ['explain', true],
+    ]);
+    if (pyTruthy(query.relations)) item.set('relations', query.relations);
+    if (query.predictions !== null) item.set('predictions', query.predictions);
+    return item;
+  });
+  return new Map<string, Value>([
+    ['queries', items],
+    ['projection', PROJECTION],
+  ]);
+}
+
+export function bodyText(body: ValueMap): string {
+  return dumpJson(body, { compact: true });
+}

@@ -1,0 +1,192 @@
+// What an answer of the platform means. One function for a whole answer, one for an item of a batch, both total:
+// every answer is a verdict, a refusal to certify (about this completion), or about the infrastructure, the limits,
+// the run's configuration or the request. Only the first two may ever become a reward.
+
+import { parseJson } from '../../shared/json.ts';
+import { str } from '../../shared/py-text.ts';
+import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/value.ts';
+import { allFinite } from './finite.ts';
+import type { Denial } from './report.ts';
+
+export type Meaning =
+  | { kind: 'verdict'; data: ValueMap }
+  | { kind: 'denial'; denial: Denial }
+  | { kind: 'infrastructure'; detail: string }
+  | { kind: 'rate_limited'; retryAfterMs: number | null; detail: string }
+  | { kind: 'misconfigured'; detail: string }
+  /** 413, or a 422 about the number of queries: halve it. */
+  | { kind: 'too_big'; detail: string }
+  /** The batch path is not there: ask one by one. */
+  | { kind: 'unsupported'; detail: string }
+  /** The request itself is not understood: ours to fix. */
+  | { kind: 'not_understood'; detail: string };
+
+export interface HttpAnswer {
+  status: number;
+  retryAfter: string | null;
+  body: string;
+}
+
+/** The fields that a reward needs, in the order in which they are asked for. */
+export const PROJECTION = ['proof_checked', 'answer', 'decision', 'proof_summary', 'explanation'];
+
+const DENIALS = new Set(['service_unavailable', 'validation_error', 'certification_failed']);
+const REFUSALS = new Set(['unauthorized', 'forbidden', 'capability_disabled', 'not_found', 'payment_required']);
+/** Fields of the request itself: a fault in one of these says nothing about the facts. */
+const REQUEST_FIELDS = new Set(['query', 'queries', 'explain', 'top_k', 'projection', 'predictions', 'platform_id']);
+
+/** The meaning of a whole answer; `batch` is true on the batch path, whose verdict is the list of results. */
+export function meaningOf(answer: HttpAnswer, batch: boolean, now: number): Meaning {
+  const body = envelopeOf(answer.body);
+  if (answer.status >= 200 && answer.status < 300) {
+    const data = body?.get('data');
+    if (!isMap(data) || body?.get('ok') === false) return infrastructure(`HTTP ${answer.status} without an answer`);
+    return batch ? { kind: 'verdict', data } : verdictOf(data);
+  }
+  const error = body?.get('error');
+  const fault = errorMeaning(answer.status, isMap(error) ? error : null, body ?? new Map(), batch);
+  return fault.kind === 'rate_limited' ? { ...fault, retryAfterMs: retryAfterMs(answer.retryAfter, now) } : fault;
+}
+
+/** The meaning of each query's result in a batch's `data`, in the order asked; matched by `index`. */
+export function itemMeanings(data: ValueMap, count: number): Meaning[] {
+  const results = data.get('results');
+  const found: (Meaning | undefined)[] = new Array(count);
+  if (Array.isArray(results)) {
+    for (const result of results) {
+      if (!isMap(result)) continue;
+      const index = result.get('index');
+      if (typeof index !== 'bigint' || index < 0n || index >= BigInt(count)) continue;
+      const at = Number(index);
+      found[at] = found[at] ? infrastructure('two results for one query') : itemMeaning(result);
+    }
+  }
+  return Array.from(found, (meaning) => meaning ?? infrastructure('no result for this query'));
+}
+
+function itemMeaning(result: ValueMap): Meaning {
+  const status = result.get('status');
+  const data = result.get('data');
+  if (status === 'ok') return isMap(data) ? verdictOf(data) : infrastructure('an item without data');
+  const error = result.get('error');
+  if (status !== 'error' || !isMap(error)) return infrastructure('an item that is neither ok nor an error');
+  const code = error.get('status_code');
+  if (typeof code === 'bigint') return errorMeaning(Number(code), error, result, false);
+  return codeMeaning(error, result);
+}
+
+/** An answer that a certificate can be read from. */
+function verdictOf(data: ValueMap): Meaning {
+  if (!allFinite(data)) return infrastructure('an answer with a number that is not finite');
+  if (!PROJECTION.some((field) => data.has(field)))
+    return infrastructure('an answer with none of the fields asked for');
+  if (data.get('status') === 'unavailable' && data.get('proof_checked') !== true)
+    return infrastructure('the platform could not decide now');
+  return { kind: 'verdict', data };
+}
+
+function errorMeaning(status: number, error: ValueMap | null, top: ValueMap, batch: boolean): Meaning {
+  const detail = `HTTP ${status}${error ? `, ${summaryOf(error)}` : ''}`;
+  if (status === 429) return { kind: 'rate_limited', retryAfterMs: null, detail };
+  if (status === 404 && batch && !aboutPlatform(error)) return { kind: 'unsupported', detail };
+  if (status === 405 && batch) return { kind: 'unsupported', detail };
+  if (status === 401 || status === 402 || status === 403 || status === 404) return { kind: 'misconfigured', detail };
+  if (status === 413) return { kind: 'too_big', detail };
+  if (!error || status === 408 || status === 409 || status < 400) return infrastructure(detail);
+  if (batch && (status === 400 || status === 422) && aboutCount(error)) return { kind: 'too_big', detail };
+  if (isDenial(error, top, status < 500)) return { kind: 'denial', denial: denialOf(error, top) };
+  return status >= 500 ? infrastructure(detail) : { kind: 'not_understood', detail };
+}
+
+function codeMeaning(error: ValueMap, top: ValueMap): Meaning {
+  const code = textOf(error.get('code')).toLowerCase();
+  const detail = summaryOf(error);
+  if (/^rate[_-]?limit/.test(code) || code === 'too_many_requests')
+    return { kind: 'rate_limited', retryAfterMs: null, detail };
+  if (REFUSALS.has(code)) return { kind: 'misconfigured', detail };
+  return isDenial(error, top, true) ? { kind: 'denial', denial: denialOf(error, top) } : infrastructure(detail);
+}
+
+function isDenial(error: ValueMap, top: ValueMap, request: boolean): boolean {
+  if (filled(pick(error, top, 'rejected_facts')) || filled(pick(error, top, 'missing_atoms'))) return true;
+  const code = textOf(error.get('code')).toLowerCase();
+  if (!DENIALS.has(code) && !(request && code.includes('fact'))) return false;
+  const fields = detailsOf(error).map((entry) => entry.get('field'));
+  return (
+    code !== 'validation_error' || fields.length === 0 || !fields.every((field) => REQUEST_FIELDS.has(textOf(field)))
+  );
+}
+
+/** What the SDK's error would say and carry: diagnostics stand inside the error or beside it. */
+function denialOf(error: ValueMap, top: ValueMap): Denial {
+  const details = detailsOf(error);
+  const said = details
+    .map((entry) =>
+      ['field', 'message'].flatMap((key) => (pyTruthy(entry.get(key)) ? [str(entry.get(key) ?? null)] : [])),
+    )
+    .filter((parts) => parts.length > 0)
+    .map((parts) => parts.join(': '))
+    .join('; ');
+  const message = textOf(error.get('message')) || textOf(error.get('code')) || 'the query was refused';
+  const rejected = pick(error, top, 'rejected_facts');
+  return {
+    message: said ? `${message} (${said})` : message,
+    rejectedFacts: Array.isArray(rejected)
+      ? rejected
+      : details.map((entry) => entry.get('field') ?? null).filter((field) => pyTruthy(field)),
+  };
+}
+
+function aboutPlatform(error: ValueMap | null): boolean {
+  return error !== null && /platform/i.test(summaryOf(error));
+}
+
+function aboutCount(error: ValueMap): boolean {
+  if (detailsOf(error).some((entry) => textOf(entry.get('field')).replace(/^body\./, '') === 'queries')) return true;
+  const message = textOf(error.get('message'));
+  return /quer(y|ies)|batch|items/i.test(message) && /too many|at most|maximum|max\b|limit|exceed/i.test(message);
+}
+
+function detailsOf(error: ValueMap): ValueMap[] {
+  const details = error.get('details');
+  return Array.isArray(details) ? details.filter(isMap) : [];
+}
+
+function pick(error: ValueMap, top: ValueMap, key: string): Value {
+  return error.get(key) ?? top.get(key) ?? null;
+}
+
+function filled(value: Value): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function textOf(value: Value | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function summaryOf(error: ValueMap): string {
+  const code = textOf(error.get('code')) || 'no code';
+  const message = textOf(error.get('message'));
+  return message ? `${code}: ${message}` : code;
+}
+
+function infrastructure(detail: string): Meaning {
+  return { kind: 'infrastructure', detail };
+}
+
+function envelopeOf(body: string): ValueMap | null {
+  try {
+    const value = parseJson(body, { maxDepth: 200 });
+    return isMap(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Seconds or a date. */
+export function retryAfterMs(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  if (/^\d+(\.\d+)?$/.test(header.trim())) return Math.ceil(Number(header) * 1000);
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}

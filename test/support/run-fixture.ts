@@ -1,0 +1,200 @@
+// A whole synthetic run for the tests of the store: a plan with claims in its documents, members of every kind
+// (small and large trajectories, reports, no result), and a ledger that holds the entries and forgets nothing.
+
+import { claimOf, objectKey, packKey, sha256 } from '../../src/shared/claim.ts';
+import { putContent } from '../../src/shared/content.ts';
+import type { ClosedGroup, RunIdentity } from '../../src/shared/group.ts';
+import { dumpJson } from '../../src/shared/json.ts';
+import type { Member } from '../../src/shared/outcome.ts';
+import { encodeDocument, encodeEntry, type PlanRef, type Play } from '../../src/shared/plan.ts';
+import type { LedgerEntry } from '../../src/shared/shard.ts';
+import type { Store } from '../../src/shared/store.ts';
+import { mapOf } from '../../src/shared/value.ts';
+import {
+  type CollectorLedger,
+  collectShard,
+  type FixedShard,
+  type ShardBounds,
+} from '../../src/workers/collect/collector.ts';
+import { type FinishedRun, finishRun } from '../../src/workers/collect/finish.ts';
+
+export interface RunFixture {
+  identity: RunIdentity;
+  entries: LedgerEntry[];
+  finished: FinishedRun;
+}
+
+/** `salt` tells the contents of two runs apart; equal salts share every object. */
+export async function makeRun(
+  store: Store,
+  run: string,
+  { groups = 7, size = 3, salt = run, large = true } = {},
+): Promise<RunFixture> {
+  const identity: RunIdentity = { run, incarnation: sha256(run).slice(0, 16), convention: 'trl' };
+  const entries: LedgerEntry[] = [];
+  for (let i = 0; i < groups; i++) entries.push(await makeEntry(store, i, groups, size, salt, large));
+  const plan = await makePlan(store, groups, size, salt);
+  const spec = mapOf({ name: run, seed: 7n, weight: 1.0, salt });
+  const specText = Buffer.from(dumpJson(spec));
+  await store.put(objectKey(sha256(specText)), specText);
+  return {
+    identity,
+    entries,
+    finished: { identity, state: 'done', spec, plan, inputs: [claimOf(specText)], link: null },
+  };
+}
+
+async function makeEntry(
+  store: Store,
+  i: number,
+  groups: number,
+  size: number,
+  salt: string,
+  large: boolean,
+): Promise<LedgerEntry> {
+  // Groups close in another order than they were planned in.
+  const group = groups - 1 - i;
+  const blobs: { sha256: string; bytes: Buffer }[] = [];
+  const keep = async (content: Buffer) => {
+    const { claim, inline } = await putContent(store, content);
+    if (inline) blobs.push({ sha256: claim.sha256, bytes: inline });
+    return claim;
+  };
+  const members: Member[] = [];
+  for (let member = 0; member < size; member++) {
+    if (size > 2 && member === size - 1 && group % 3 === 1) {
+      members.push({ member, status: 'no_result', cause: 'sandbox_lost', detail: 'its box is gone', attempts: 3 });
+      continue;
+    }
+    const big = large && group % 4 === 0 && member === 0;
+    const trajectory = await keep(
+      Buffer.from(
+        `{"salt": "${salt}", "at": [${group}, ${member}]${noise(big ? 9000 : 40, `${salt}${group}-${member}`)}}`,
+      ),
+    );
+    const report = member === 1 ? await keep(Buffer.from(`{"report": ${group % 2}, "salt": "${salt}"}`)) : undefined;
+    const reward = member === 0 ? 1 : -0.1 * member;
+    members.push({
+      member,
+      status: 'completed',
+      reward,
+      components: { env: reward },
+      attempts: 1,
+      steps: 2,
+      seconds: 0.25,
+      diagnostics: [],
+      trajectory,
+      ...(report ? { report } : {}),
+      certificate: {
+        trajectory_sha256: trajectory.sha256,
+        env: 'guess',
+        image: null,
+        runner: null,
+        isolation: 'none',
+        grade: 'in-process',
+        reward,
+        report_sha256: report?.sha256 ?? null,
+      },
+    });
+  }
+  const closed: ClosedGroup = { seq: i + 1, group, task_id: `task/${group}`, closed_by: 'all', members };
+  return { seq: i + 1, closed, blobs };
+}
+
+function noise(bytes: number, seed: string): string {
+  let text = '';
+  for (let n = 0; text.length < bytes; n++) text += sha256(`${seed}/${n}`);
+  return `, "noise": "${text.slice(0, bytes)}"`;
+}
+
+async function makePlan(store: Store, groups: number, size: number, salt: string): Promise<PlanRef> {
+  const config = Buffer.from(`{"low": 1, "salt": "${salt}"}`);
+  const text = Buffer.from(JSON.stringify(`a completion of ${salt}`));
+  for (const content of [config, text]) await store.put(objectKey(sha256(content)), content);
+  const places: string[] = [];
+  for (let first = 0; first < groups; first += 4) {
+    const documents: Buffer[] = [];
+    for (let group = first; group < Math.min(groups, first + 4); group++) {
+      const play: Play = {
+        kind: 'completion',
+        completion: group === 1 ? { claim: claimOf(text) } : { inline: 'x' },
+      };
+      documents.push(
+        encodeDocument({
+          task_id: `task/${group}`,
+          env: 'guess',
+          seed: 7n,
+          config: { claim: claimOf(config) },
+          prompt: { inline: salt },
+          metadata: null,
+          verify: false,
+          plays: Array.from({ length: size }, () => play),
+        }),
+      );
+    }
+    const pack = Buffer.concat(documents);
+    await store.put(packKey(sha256(pack)), pack);
+    let offset = 0;
+    for (const [i, document] of documents.entries()) {
+      const place = { pack: sha256(pack), offset, bytes: document.length, sha256: sha256(document) };
+      places.push(encodeEntry({ taskId: `task/${first + i}`, place }));
+      offset += document.length;
+    }
+  }
+  const index = Buffer.from(places.map((p) => `${p}\n`).join(''));
+  await store.put(objectKey(sha256(index)), index);
+  return { index: claimOf(index), groups, groupSize: size };
+}
+
+/** The ledger's side of collecting, as the real one has it: boundaries are fixed once, commits are compare-and-set. */
+export class FakeLedger implements CollectorLedger {
+  shards = 0;
+  committed = 0;
+  link = '';
+  private fixed = 0;
+  private readonly all: readonly LedgerEntry[];
+
+  constructor(entries: readonly LedgerEntry[]) {
+    this.all = entries;
+  }
+
+  async fixShard({ most, least, final }: ShardBounds): Promise<FixedShard | null> {
+    if (this.fixed <= this.committed) {
+      const n = this.all.length - this.committed;
+      if (n === 0 || (n < least && !final)) return null;
+      this.fixed = this.committed + Math.min(n, most);
+    }
+    return { number: this.shards, from: this.committed + 1, to: this.fixed, link: this.link };
+  }
+
+  async entries(from: number, to: number): Promise<LedgerEntry[]> {
+    return this.all.slice(from - 1, to);
+  }
+
+  async commit(shard: { number: number; to: number; link: string }): Promise<'committed' | 'superseded'> {
+    if (shard.number !== this.shards) return 'superseded';
+    this.shards++;
+    this.committed = shard.to;
+    this.link = shard.link;
+    return 'committed';
+  }
+}
+
+export async function collectAll(store: Store, fixture: RunFixture, ledger: CollectorLedger, most = 3): Promise<void> {
+  const bounds: ShardBounds = { most, least: 1, final: true };
+  while ((await collectShard(store, ledger, fixture.identity, bounds)).kind !== 'idle');
+}
+
+/** A finished run in the store. */
+export async function finishedRun(store: Store, run: string, options = {}): Promise<RunFixture> {
+  const fixture = await makeRun(store, run, options);
+  await collectAll(store, fixture, new FakeLedger(fixture.entries));
+  await finishRun(store, fixture.finished);
+  return fixture;
+}
+
+export async function keysOf(store: Store, prefix = ''): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list(prefix)) keys.push(key);
+  return keys;
+}
