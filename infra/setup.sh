@@ -17,7 +17,13 @@ has_runner() { docker image inspect "$runner_tag" >/dev/null 2>&1; }
 has_redis() { [ -n "${REDIS_URL:-}" ] || command -v redis-server >/dev/null; }
 done_already() { command -v docker >/dev/null && has_redis && answers && has_base && has_runner; }
 
+# What the user has named is the user's to start.
+no_engine_of_the_users() {
+  [ -z "${DOCKER_HOST:-}" ] || fail "the Docker engine at DOCKER_HOST ($DOCKER_HOST) does not answer: start it, or unset DOCKER_HOST to use the machine's own"
+}
+
 done_already && exit 0
+if command -v docker >/dev/null && ! answers; then no_engine_of_the_users; fi
 
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || fail 'something is missing and only root can install it: run this as root, or install sudo'
@@ -96,19 +102,25 @@ wait_for_engine() {
   done
 }
 if ! answers; then
-  [ -z "${DOCKER_HOST:-}" ] || fail "the Docker engine at DOCKER_HOST ($DOCKER_HOST) does not answer: start it, or unset DOCKER_HOST to use the machine's own"
-  say 'starts the Docker engine'
+  no_engine_of_the_users
   started=''
-  if [ -d /run/systemd/system ]; then
-    systemctl start docker >/dev/null 2>&1 && wait_for_engine 60 && started=yes
-  elif [ -x /etc/init.d/docker ]; then
-    clean service docker start && wait_for_engine 45 && started=yes
-  fi
-  if [ -z "$started" ] && ! pgrep -x dockerd >/dev/null; then
-    clean bash -c 'dockerd >>/var/log/rollout-farm-dockerd.log 2>&1 &'
+  if pgrep -x dockerd >/dev/null 2>&1; then
+    say 'waits for the Docker engine, which is running but does not answer'
     wait_for_engine 60 && started=yes
+  else
+    say 'starts the Docker engine'
+    if [ -d /run/systemd/system ]; then
+      systemctl start docker >/dev/null 2>&1 && wait_for_engine 60 && started=yes
+    elif [ -x /etc/init.d/docker ]; then
+      clean service docker start && wait_for_engine 45 && started=yes
+    fi
+    # no service manager, or one whose script cannot work here (it insists on limits that a container may not raise)
+    if [ -z "$started" ] && ! pgrep -x dockerd >/dev/null 2>&1; then
+      clean bash -c 'dockerd >>/var/log/rollout-farm-dockerd.log 2>&1 &'
+      wait_for_engine 60 && started=yes
+    fi
   fi
-  [ -n "$started" ] || fail 'the Docker engine does not start: see /var/log/docker.log, /var/log/rollout-farm-dockerd.log or journalctl -u docker'
+  [ -n "$started" ] || fail 'the Docker engine does not start or answer: see /var/log/rollout-farm-dockerd.log, /var/log/docker.log or journalctl -u docker'
 fi
 
 # --- images ---------------------------------------------------------------------------------------------------

@@ -26,5 +26,13 @@ mmdebstrap --quiet --mode=root --variant=essential --include=python3 \
   --customize-hook='chroot "$1" python3 -c "import json, sqlite3, ctypes, resource, hashlib, zlib, bz2, lzma, ssl, decimal, unittest"' \
   "${VERSION_CODENAME:?this release has no code name}" "$work/root.tar" </dev/null >&2
 
+old=$(docker image inspect --format '{{.Id}}' rollout-farm/python:latest 2>/dev/null || true)
 docker import --change "LABEL rollout-farm.recipe=$hash" --change 'ENV LANG=C.UTF-8' --change 'CMD ["python3"]' \
   --message 'rollout-farm sandbox base' "$work/root.tar" rollout-farm/python:latest >/dev/null
+
+# What was derived from the former one is of no use any more, unless a farm is at work with it.
+if [ -n "$old" ] && [ -z "$(docker ps -aq --filter label=rollout-farm.farm)" ]; then
+  short=${old#sha256:}
+  docker images --format '{{.Repository}}:{{.Tag}}' --filter "reference=rollout-farm/box:${short:0:12}-*" | xargs -r docker rmi >/dev/null 2>&1 || true
+  docker rmi "$old" >/dev/null 2>&1 || true
+fi

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { readConfig } from '../shared/config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../shared/errors.ts';
-import { dumpJson, JsonError, parseJson, toValue } from '../shared/json.ts';
+import { dumpJson, JsonError, parseJson } from '../shared/json.ts';
 import { LineFile, readBytes } from '../shared/spec-file.ts';
 import { printProblems, type SpecProblem } from '../shared/spec-problem.ts';
 import { readSpec } from '../shared/spec-reader.ts';
@@ -130,7 +130,7 @@ function rowOf(index: number, result: VerifyResult): string {
     row.set('cache_key', result.cacheKey).set('cached', result.cached);
     if (result.floored !== null) row.set('floored', result.floored);
   }
-  return dumpJson(toValue(row));
+  return dumpJson(row);
 }
 
 async function print(text: string): Promise<void> {

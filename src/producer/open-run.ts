@@ -56,10 +56,10 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   if (before !== null) await refuseChanged(run, store, readSettings(before), document);
 
   let settings = before === null ? null : readSettings(before);
+  const survey = await surveyShards(store, run);
   if (settings === null) {
     const plan = await storePlan(store, planGroups(spec, options.source), spec.groupSize);
     await store.put(objectKey(sha256(document)), document);
-    const survey = await surveyShards(store, run);
     settings = settingsOf(spec, plan, sha256(document), survey.incarnation ?? randomBytes(6).toString('hex'), options.ambertraceKey);
     const opened = await ledger.open({
       settings: writeSettings(settings),
@@ -73,9 +73,10 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       max_attempts: MAX_ATTEMPTS,
     });
     if (!opened) settings = readSettings((await ledger.field('settings')) as string);
-    else if (survey.shards.length > 0) await adoptShards(ledger, survey);
   }
   const epoch = await takeLease(ledger, run, owner);
+  // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.
+  await ledger.adopt(survey.shards);
   await rememberRun(redis, run, realm);
   // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
   await ledger.setState('running');
@@ -91,21 +92,6 @@ async function refuseChanged(run: string, store: Store, before: RunSettings, doc
   const [was, is] = [old === null ? null : parseJson(old.toString('utf8')), parseJson(document.toString('utf8'))];
   const lines = was !== null && isMap(was) && isMap(is) ? diffDocuments(was, is) : ['the spec (its earlier form is not in this store)'];
   throw inputError('spec_changed', `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`, 'use another --run-id, or the spec as it was');
-}
-
-async function adoptShards(ledger: RunLedger, survey: Awaited<ReturnType<typeof surveyShards>>): Promise<void> {
-  const last = survey.shards.at(-1);
-  if (!last) return;
-  const sum = (pick: (s: (typeof survey.shards)[number]) => number): number => survey.shards.reduce((n, s) => n + pick(s), 0);
-  await ledger.adopt({
-    shards: survey.shards.length,
-    committed: last.to,
-    link: last.link,
-    accepted: sum((s) => s.counts.members),
-    completed: sum((s) => s.counts.completed),
-    noResult: sum((s) => s.counts.no_result),
-    groups: survey.shards.flatMap((s) => s.groups),
-  });
 }
 
 async function takeLease(ledger: RunLedger, run: string, owner: string): Promise<string> {

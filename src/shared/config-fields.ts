@@ -3,8 +3,8 @@
 
 import type { Problem } from './environment.ts';
 import { dumpJson } from './json.ts';
-import { safePath } from './safe-path.ts';
 import { surrogateFault } from './py-text.ts';
+import { safePath } from './safe-path.ts';
 import { isMap, type Value, type ValueMap } from './value.ts';
 
 export type Check = (value: Value, path: string, problems: Problem[]) => void;

@@ -78,7 +78,8 @@ export async function readContent(store: Store, claim: Claim, where: Placement =
 export async function readInline(inline: Buffer, claim: Claim): Promise<Buffer> {
   const plain = await gunzipBounded(inline, claim.bytes);
   if ('fault' in plain) throw inputError('content_broken', `${claim.key}, inline: ${plain.fault}`);
-  if (claimOf(plain.content).sha256 !== claim.sha256) throw inputError('content_broken', `${claim.key}, inline: another content`);
+  if (claimOf(plain.content).sha256 !== claim.sha256)
+    throw inputError('content_broken', `${claim.key}, inline: another content`);
   return plain.content;
 }
 

@@ -49,7 +49,7 @@ export const checkGoal: Check = (goal, path, problems) => {
 const checkAll: Check = (goals, path, problems) => {
   if (!Array.isArray(goals) || goals.length === 0) {
     problems.push({ path, message: `${shown(goals)} is given, a list of one or more goals is needed` });
-  } else goals.forEach((goal, i) => checkGoal(goal, `${path}[${i}]`, problems));
+  } else for (const [i, goal] of goals.entries()) checkGoal(goal, `${path}[${i}]`, problems);
 };
 
 /** Whether a checked goal holds over files of text. */

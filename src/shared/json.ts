@@ -3,6 +3,7 @@
 // ASCII only, `", "` and `": "` separators, floats as `repr`, NaN and Infinity as those bare words.
 // Reading refuses what `json.loads` refuses; a key given twice keeps the last value, or is an error if asked.
 
+import { dumpText } from './json-text.ts';
 import { compareCodePoints, isMap, type Value, type ValueMap } from './value.ts';
 
 export class JsonError extends Error {
@@ -239,20 +240,6 @@ export function dumpJson(value: Value, options: WriteOptions = {}): string {
   };
   write(value, 0);
   return parts.join('');
-}
-
-const SHORT: Record<string, string> = {
-  '"': '\\"',
-  '\\': '\\\\',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-  '\b': '\\b',
-  '\f': '\\f',
-};
-
-function dumpText(text: string): string {
-  return `"${text.replace(/["\\\u0000-\u001f\u007f-\uffff]/g, (c) => SHORT[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)}"`;
 }
 
 /** `repr(float)`: the shortest digits that read back, exponent form below 1e-4 and from 1e16 on, always with a point or an exponent. */

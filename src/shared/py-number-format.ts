@@ -119,6 +119,9 @@ function scaled(x: number, places: number): bigint {
 function significant(x: number, count: number): { digits: string; exponent: number } {
   if (x === 0) return { digits: '0'.repeat(count), exponent: 0 };
   let exponent = Number(x.toExponential().split('e')[1]);
+  // The shortest text can stand on the other side of a power of ten than the exact value (1e-7 is 9.99…e-8).
+  const { n, d } = fraction(x);
+  if (exponent < 0 ? n * 10n ** BigInt(-exponent) < d : n < d * 10n ** BigInt(exponent)) exponent--;
   let digits = scaled(x, count - 1 - exponent).toString();
   if (digits.length > count) {
     exponent++;

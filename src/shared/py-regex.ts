@@ -6,6 +6,8 @@ import { SPACE } from './py-text.ts';
 
 export class PatternFault extends Error {}
 
+// Not `[^]`: with the flag `v`, Node 20 takes that for something else.
+const ANY = '[\\s\\S]';
 const WORD = '\\p{L}\\p{N}_';
 const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`;
 const INNER = `(?:(?<=[${WORD}])(?=[${WORD}])|(?<![${WORD}])(?![${WORD}]))`;
@@ -16,15 +18,15 @@ export interface Pattern {
   groups: number;
 }
 
-/** Throws PatternFault. The expression has the flags `g` and `u`. */
+/** Throws PatternFault. The expression has the flags `g` and `v`, for sets within sets. */
 export function translatePattern(source: string): Pattern {
   const head = /^\(\?([aimsux]+)\)/.exec(source);
   const flags = head?.[1] ?? '';
   for (const flag of flags) if (!'imsu'.includes(flag)) throw new PatternFault(`the flag '${flag}' is not supported`);
   const out = new Translator(source, head?.[0].length ?? 0, flags).all();
   try {
-    const regexp = new RegExp(out, flags.includes('i') ? 'giu' : 'gu');
-    return { regexp, groups: (new RegExp(`${out}|`, 'u').exec('')?.length ?? 1) - 1 };
+    const regexp = new RegExp(out, flags.includes('i') ? 'giv' : 'gv');
+    return { regexp, groups: (new RegExp(`${out}|`, 'v').exec('')?.length ?? 1) - 1 };
   } catch (error) {
     throw new PatternFault(error instanceof Error ? error.message : 'not a pattern');
   }
@@ -59,9 +61,9 @@ class Translator {
 
   private piece(): string {
     const c = this.take();
-    if (c === '.') return this.dotAll ? '[^]' : '[^\\n]';
-    if (c === '^') return this.lines ? '(?<![^\\n])' : '(?<![^])';
-    if (c === '$') return this.lines ? '(?![^\\n])' : '(?=\\n?(?![^]))';
+    if (c === '.') return this.dotAll ? ANY : '[^\\n]';
+    if (c === '^') return this.lines ? '(?<![^\\n])' : `(?<!${ANY})`;
+    if (c === '$') return this.lines ? '(?![^\\n])' : `(?=\\n?(?!${ANY}))`;
     if (c === '[') return this.set();
     if (c === '(') return this.open();
     if (c === '\\') return this.escape(false);
@@ -102,41 +104,51 @@ class Translator {
   }
 
   private set(): string {
-    let out = '[';
-    if (this.text[this.at] === '^') {
-      out += '^';
+    const negated = this.text[this.at] === '^';
+    if (negated) this.at++;
+    let body = '';
+    for (let first = true; first || this.text[this.at] !== ']'; first = false) {
+      const low = this.member();
+      const ranged = this.text[this.at] === '-' && this.at + 1 < this.text.length && this.text[this.at + 1] !== ']';
+      if (!ranged) {
+        body += low.text;
+        continue;
+      }
       this.at++;
+      const high = this.member();
+      if (!low.single || !high.single) throw new PatternFault('a range of what is no single character');
+      body += `${low.text}-${high.text}`;
     }
-    for (let first = true; ; first = false) {
-      if (this.at >= this.text.length) throw new PatternFault("a '[' without its ']'");
-      const c = this.take();
-      if (c === ']' && !first) return `${out}]`;
-      if (c === '\\') out += this.escape(true);
-      // A hyphen between two characters is a range in both languages; elsewhere it stands for itself.
-      else if (c === '-')
-        out +=
-          first || this.text[this.at] === ']'
-            ? '\\-'
-            : /[wsdWSD}\]]$/.test(out) && /\\[wsdWSD]$|\}$/.test(out)
-              ? '\\-'
-              : '-';
-      else out += this.literal(c, true);
+    this.at++;
+    try {
+      if (this.fold && new RegExp(`[${body}]`, 'iv').test('iI\u0130\u0131')) body += 'iI\\u0130\\u0131';
+    } catch (error) {
+      throw new PatternFault(error instanceof Error ? error.message : 'not a set');
     }
+    return `[${negated ? '^' : ''}${body}]`;
+  }
+
+  private member(): { text: string; single: boolean } {
+    if (this.at >= this.text.length) throw new PatternFault("a '[' without its ']'");
+    const c = this.take();
+    if (c !== '\\') return { text: this.literal(c, true), single: true };
+    const next = this.text[this.at] ?? '';
+    return { text: this.escape(true), single: !'sSwWdD'.includes(next) };
   }
 
   private escape(inSet: boolean): string {
     if (this.at >= this.text.length) throw new PatternFault('a backslash at the end');
     const c = this.take();
     if (c === 's') return inSet ? SPACE : `[${SPACE}]`;
-    if (c === 'S') return inSet ? this.refuse(c) : `[^${SPACE}]`;
+    if (c === 'S') return `[^${SPACE}]`;
     if (c === 'w') return inSet ? WORD : `[${WORD}]`;
-    if (c === 'W') return inSet ? this.refuse(c) : `[^${WORD}]`;
+    if (c === 'W') return `[^${WORD}]`;
     if (c === 'd') return '\\p{Nd}';
     if (c === 'D') return '\\P{Nd}';
     if (c === 'b') return inSet ? '\\x08' : BOUNDARY;
     if (!inSet && c === 'B') return INNER;
-    if (!inSet && c === 'A') return '(?<![^])';
-    if (!inSet && c === 'Z') return '(?![^])';
+    if (!inSet && c === 'A') return `(?<!${ANY})`;
+    if (!inSet && c === 'Z') return `(?!${ANY})`;
     const control = CONTROL[c];
     if (control) return control;
     if (c === 'x' || c === 'u' || c === 'U') {
@@ -152,12 +164,9 @@ class Translator {
     return this.literal(c, inSet);
   }
 
-  private refuse(c: string): never {
-    throw new PatternFault(`\\${c} inside a set is not supported`);
-  }
-
   private literal(c: string, inSet: boolean): string {
-    if (this.fold && /[iI\u0130\u0131]/.test(c)) return inSet ? 'iI\\u0130\\u0131' : '[iI\\u0130\\u0131]';
-    return /[\^$\\.*+?()[\]{}|/-]/.test(c) ? (c === '-' && !inSet ? '-' : `\\${c}`) : c;
+    if (inSet) return /[\^$\\.*+?()[\]{}|/&!#%,:;<=>@`~-]/.test(c) ? `\\${c}` : c;
+    if (this.fold && /[iI\u0130\u0131]/.test(c)) return '[iI\\u0130\\u0131]';
+    return /[\^$\\.*+?()[\]{}|/]/.test(c) ? `\\${c}` : c;
   }
 }

@@ -16,7 +16,7 @@ export interface ResultLine {
 }
 
 /** What it takes to find a shard. */
-interface ShardRange {
+export interface ShardRange {
   number: number;
   from: number;
   to: number;
@@ -49,7 +49,7 @@ async function* resultsFromShards(
 }
 
 /** By the manifest if there is one, else by survey. */
-async function committedShards(store: Store, run: string): Promise<ShardRange[]> {
+export async function committedShards(store: Store, run: string): Promise<ShardRange[]> {
   const bytes = await store.get(manifestKey(run));
   if (bytes === null) return (await surveyShards(store, run, { namesOnly: true })).shards;
   const parsed = parseManifest(bytes);

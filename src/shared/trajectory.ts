@@ -5,13 +5,13 @@
 import { createHash } from 'node:crypto';
 import { inputError } from './errors.ts';
 import { dumpJson, JsonError, parseJson } from './json.ts';
-import { pyDecode } from './py-utf8.ts';
 import { repr } from './py-text.ts';
+import { pyDecode } from './py-utf8.ts';
 import { isMap, pyEqual, type Value, type ValueMap } from './value.ts';
 
 export const FORMAT_VERSION = 3n;
 
-export interface Transition {
+interface Transition {
   observation: Value;
   action: Value;
   reward: Value;
@@ -199,7 +199,11 @@ export function parseTrajectory(content: Uint8Array | string, name = 'trajectory
     envId: body.get('env_id') as Value,
     seed: body.get('seed') as Value,
     initialObservation: body.get('initial_observation') as Value,
-    envConfig: body.has('env_config') ? (body.get('env_config') as Value) : pyEqual(version, 1n) ? undefined : new Map(),
+    envConfig: body.has('env_config')
+      ? (body.get('env_config') as Value)
+      : pyEqual(version, 1n)
+        ? undefined
+        : new Map(),
     transitions: steps.map((step, i) => readTransition(step, `trajectory.transitions[${i}]`, fault)),
     totalReward: total,
     finalObservation: body.get('final_observation'),

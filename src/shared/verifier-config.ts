@@ -52,7 +52,8 @@ export const DEFAULT_WEIGHTS: Readonly<RewardWeights> = {
 const DEFAULT_CLIP = [-1, 2] as const;
 const TEMPLATE = 'Classify: {facts}';
 const ANSWER_PATTERN = '(?im)^\\s*answer\\s*:\\s*(.+?)\\s*$';
-const FACT_PATTERN = '(?im)^\\s*fact\\s+([\\w.-]+)\\s*:\\s*(.+?)\\s*$';
+/** The library's own. */
+export const FACT_PATTERN = '(?im)^\\s*fact\\s+([\\w.-]+)\\s*:\\s*(.+?)\\s*$';
 
 /** Resolves the six sections of `root` (other keys are not looked at). Null where there is no `domain`. Paths in problems are dotted from the root. */
 export function resolveVerifier(

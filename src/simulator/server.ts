@@ -23,10 +23,19 @@ export interface SimulatorOptions {
   misbehave?: string;
 }
 
+export interface Calls {
+  query: number;
+  batch: number;
+  health: number;
+  /** Queries in all, those of batches included. */
+  queries: number;
+  inFlight: number;
+}
+
 export interface Simulator {
   baseUrl: string;
-  /** How often each path was called: `query`, `query-batch`, `health`, and queries in all. */
-  readonly calls: { query: number; batch: number; health: number; queries: number };
+  /** How often each path was called. */
+  readonly calls: Calls;
   close(): Promise<void>;
 }
 
@@ -42,16 +51,16 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   }
   const misbehave = await readMisbehave(options.misbehave);
   const trouble = new Trouble(misbehave);
-  const calls = { query: 0, batch: 0, health: 0, queries: 0 };
+  const calls: Calls = { query: 0, batch: 0, health: 0, queries: 0, inFlight: 0 };
   const sockets = new Set<Socket>();
   const server = http.createServer((request, response) => {
-    serve(request).then(
+    serve(request, response).then(
       (reply) => send(response, reply),
       (error) => send(response, failure(500, 'internal_error', messageOf(error))),
     );
   });
 
-  const serve = async (request: http.IncomingMessage): Promise<Reply> => {
+  const serve = async (request: http.IncomingMessage, response: http.ServerResponse): Promise<Reply> => {
     const url = (request.url ?? '').split('?')[0] as string;
     if (url === '/ambertrace/health') {
       calls.health++;
@@ -69,6 +78,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     if (request.method !== 'POST') return failure(405, 'method_not_allowed', 'POST is expected');
     const batch = path === 'query-batch';
     calls[batch ? 'batch' : 'query']++;
+    calls.inFlight++;
+    response.once('close', () => {
+      calls.inFlight--;
+    });
     if (misbehave.latency_ms > 0) await delay(misbehave.latency_ms);
     const fault = trouble.next(path as 'query' | 'query-batch');
     const ofItem = fault?.item !== undefined && batch ? fault : null;

@@ -295,16 +295,7 @@ describe('a run', () => {
       max_attempts: 3,
     });
     expect(
-      await ledger.adopt({
-        shards: 1,
-        committed: 2,
-        link: 'l',
-        accepted: 2,
-        completed: 2,
-        noResult: 0,
-        groups: [0, 2],
-      }),
-    ).toBe(true);
+      await ledger.adopt([{ to: 2, link: 'l', groups: [0, 2], counts: { groups: 2, members: 2, completed: 2, no_result: 0, by_cause: {} } }])).toBe(true);
     const driven = (await ledger.drive('d')) as { epoch: string };
     await ledger.openGroups(
       driven.epoch,

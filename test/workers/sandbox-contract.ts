@@ -206,11 +206,18 @@ export function sandboxContract(name: string, make: () => SandboxDriver): void {
       expect(listing.files.get('big')?.equals(Buffer.alloc(3_000_000, 7))).toBe(true);
     });
 
-    test.each(['/etc/x', '../x', 'a/../../x', '..'])('the path %s leaves the work folder and is refused, before anything is written', async (path) => {
-      await box.reset();
-      expect(await box.write(bytes({ first: '1', [path]: 'x' }))).toMatchObject({ ok: false, path, reason: 'escape' });
-      expect((await box.read(CAPS)).files.size).toBe(0);
-    });
+    test.each(['/etc/x', '../x', 'a/../../x', '..'])(
+      'the path %s leaves the work folder and is refused, before anything is written',
+      async (path) => {
+        await box.reset();
+        expect(await box.write(bytes({ first: '1', [path]: 'x' }))).toMatchObject({
+          ok: false,
+          path,
+          reason: 'escape',
+        });
+        expect((await box.read(CAPS)).files.size).toBe(0);
+      },
+    );
 
     test.each(['', '.', 'a\0b', '\ud800'])('the path %j names no file and is refused', async (path) => {
       expect(await box.write(bytes({ [path]: 'x' }))).toMatchObject({ ok: false, path, reason: 'other' });
@@ -218,7 +225,11 @@ export function sandboxContract(name: string, make: () => SandboxDriver): void {
 
     test('links are neither followed on writing nor on reading', async () => {
       await box.reset();
-      await run(box, ['sh', '-c', 'mkdir real; ln -s real link; ln -s /etc out; ln -s real/x file; ln -s /etc/passwd p']);
+      await run(box, [
+        'sh',
+        '-c',
+        'mkdir real; ln -s real link; ln -s /etc out; ln -s real/x file; ln -s /etc/passwd p',
+      ]);
       expect(await box.write(bytes({ 'link/a': 'x' }))).toMatchObject({ ok: false, path: 'link/a', reason: 'escape' });
       expect(await box.write(bytes({ 'out/a': 'x' }))).toMatchObject({ ok: false, reason: 'escape' });
       expect(await box.write(bytes({ file: 'itself' }))).toEqual({ ok: true });
@@ -238,7 +249,9 @@ export function sandboxContract(name: string, make: () => SandboxDriver): void {
       await run(box, ['sh', '-c', 'echo old > a; chmod 755 a; mkfifo pipe']);
       expect((await box.read(CAPS)).files.size).toBe(1);
       expect(await box.write(bytes({ a: 'new', pipe: 'file' }))).toEqual({ ok: true });
-      expect((await run(box, ['stat', '-c', '%a %F', 'a', 'pipe'])).stdout.toString()).toBe('755 regular file\n644 regular file\n');
+      expect((await run(box, ['stat', '-c', '%a %F', 'a', 'pipe'])).stdout.toString()).toBe(
+        '755 regular file\n644 regular file\n',
+      );
     });
 
     test('a listing is cut at its caps, the same way each time', async () => {

@@ -135,7 +135,8 @@ print(sorted(found - {'/dev/mqueue'}))`;
   });
 
   test('that leaves zombies takes no room from the next', async () => {
-    const code = 'import os\nfor _ in range(1000):\n    try:\n        if os.fork() == 0: os._exit(0)\n    except OSError: pass';
+    const code =
+      'import os\nfor _ in range(1000):\n    try:\n        if os.fork() == 0: os._exit(0)\n    except OSError: pass';
     expect(await python(box, code)).toMatchObject({ cause: 'exit', pidsExceeded: true });
     expect(await python(box, 'import os\nfor _ in range(100): os.fork() or os._exit(0)')).toMatchObject({
       cause: 'exit',
@@ -147,7 +148,10 @@ print(sorted(found - {'/dev/mqueue'}))`;
     const eaten = await python(box, 'x = []\nwhile True: x.append(bytearray(10**7))');
     expect(eaten).toMatchObject({ cause: 'signal', exitCode: -9, oomKilled: true });
     expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', oomKilled: false });
-    const child = await python(box, 'import subprocess, sys\nsubprocess.run([sys.executable, "-c", "x = []\\nwhile True: x.append(bytearray(10**7))"])');
+    const child = await python(
+      box,
+      'import subprocess, sys\nsubprocess.run([sys.executable, "-c", "x = []\\nwhile True: x.append(bytearray(10**7))"])',
+    );
     expect(child).toMatchObject({ cause: 'exit', exitCode: 0, oomKilled: true });
   });
 
@@ -201,7 +205,7 @@ try:
     while True: os.mkdir('d' * 200); os.chdir('d' * 200)
 except OSError: pass
 os.chmod('/work', 0)`;
-    expect((await python(box, code)).stderr.toString()).toBe("");
+    expect((await python(box, code)).stderr.toString()).toBe('');
     const listing = await box.read(CAPS);
     expect([[...listing.files.keys()], listing.truncated]).toEqual([['locked/inside'], true]);
   });

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { FarmError } from '../../src/shared/errors.ts';
@@ -39,8 +40,9 @@ describe('the life of a box', () => {
   });
 
   async function startOwner(name: string): Promise<ChildProcess> {
-    const code = "import('vite').then((vite) => vite.runnerImport('./test/workers/sandbox-owner.ts'))";
-    const owner = spawn(process.execPath, ['-e', code, name], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const file = fileURLToPath(new URL('./sandbox-owner.ts', import.meta.url));
+    const code = "import('vite').then((vite) => vite.runnerImport(process.argv[1]))";
+    const owner = spawn(process.execPath, ['-e', code, file, name], { stdio: ['ignore', 'pipe', 'inherit'] });
     owners.push(owner);
     await once(owner.stdout!, 'data');
     return owner;
@@ -193,6 +195,25 @@ describe('the life of a box', () => {
     await expect(deaf.open(LIMITS, LABELS, never)).rejects.toMatchObject({ phase: 'start', blame: 'engine' });
     await expect(driver.prepare('no-such-image:x')).rejects.toMatchObject({ code: 'image_missing', exit: 3 });
     expect(() => createDockerDriver({ dockerHost: 'ssh://somewhere' })).toThrow(FarmError);
+  });
+
+  test('two processes that meet an image for the first time at once make one image for boxes', async () => {
+    const name = `rollout-farm-test-twice:${process.pid}`;
+    const base = await docker('create', '--network', 'none', LIMITS.image, 'true');
+    const id = (await docker('commit', '--change', 'ENV PATH=/usr/bin:/odd', base, name)).slice(7, 19);
+    await docker('rm', base);
+    const derived = `rollout-farm/box:${id}-${runnerHash()}`;
+    const drivers = [own(), own(), own()];
+    await Promise.all(drivers.map((one) => one.prepare(name)));
+    const boxes = await Promise.all(
+      drivers.map((one) => one.open({ ...LIMITS, image: name }, { ...LABELS, farm }, never)),
+    );
+    for (const box of boxes)
+      expect((await run(box, ['sh', '-c', 'echo $PATH'])).stdout.toString()).toBe('/usr/bin:/odd\n');
+    await Promise.all(drivers.map((one) => one.close()));
+    const all = await docker('images', '-q', '--filter', `label=rollout-farm.box=${derived}`);
+    expect(all.split('\n')).toHaveLength(1);
+    await docker('rmi', derived, name);
   });
 
   test('an image that declares a volume is refused: no limit would hold there', async () => {

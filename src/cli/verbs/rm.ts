@@ -6,7 +6,9 @@ import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { isKnownDead } from '../../shared/process-identity.ts';
 import { connectRedis } from '../../shared/redis.ts';
+import type { RunRoots } from '../../shared/run-claims.ts';
 import { removeRun } from '../../shared/run-removal.ts';
+import { readSettings } from '../../shared/run-settings.ts';
 import { locate } from './verify-run.ts';
 
 export async function rm(args: { run: string }): Promise<number> {
@@ -20,7 +22,7 @@ export async function rm(args: { run: string }): Promise<number> {
     }
     const others = (await knownRuns(redis, null)).filter((other) => other !== run);
     const unfinished = await Promise.all(others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null));
-    const removal = await removeRun(store, run, { othersUnfinished: unfinished.includes(true) });
+    const removal = await removeRun(store, run, { othersUnfinished: unfinished.includes(true), roots: rootsOf(fields.settings) });
     await forgetRun(redis, run);
     process.stderr.write(`farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`);
     return EXIT.ok;
@@ -28,4 +30,11 @@ export async function rm(args: { run: string }): Promise<number> {
     await store.close();
     redis.disconnect();
   }
+}
+
+/** What an unfinished run claims beside its shards. */
+function rootsOf(text: string | undefined): RunRoots | null {
+  if (text === undefined) return null;
+  const { plan, documentSha256 } = readSettings(text);
+  return { plan, inputs: [{ key: `sha256/${documentSha256}`, sha256: documentSha256, bytes: 0 }] };
 }

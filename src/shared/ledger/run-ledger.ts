@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { closedGroupSchema } from '../group.ts';
 import type { Place } from '../plan.ts';
 import type { LedgerEntry } from '../shard.ts';
+import { type Counts, sumCounts } from '../shard-record.ts';
 import { unpackBlobs } from './blob.ts';
 import type { Stage } from './member-ledger.ts';
 import { defineScript, runKey } from './script.ts';
@@ -74,16 +75,13 @@ export class RunLedger {
     return this.redis.hset(`${runKey(this.run)}:run`, name, value);
   }
 
-  async adopt(mark: {
-    shards: number;
-    committed: number;
-    link: string;
-    accepted: number;
-    completed: number;
-    noResult: number;
-    groups: readonly number[];
-  }): Promise<boolean> {
-    const args = [mark.shards, mark.committed, mark.link, mark.accepted, mark.completed, mark.noResult, ...mark.groups];
+  /** True if the ledger was behind the store's shards and follows them now. */
+  async adopt(shards: readonly { to: number; link: string; groups: readonly number[]; counts: Counts }[]): Promise<boolean> {
+    const last = shards.at(-1);
+    if (!last) return false;
+    const { members, completed, no_result, by_cause } = sumCounts(shards.map((s) => s.counts));
+    const causes = Object.entries(by_cause);
+    const args = [shards.length, last.to, last.link, members, completed, no_result, causes.length, ...causes.flat(), ...shards.flatMap((s) => s.groups)];
     return (await ADOPT.call(this.redis, this.run, args)) === 1;
   }
 

@@ -31,7 +31,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
-    redis.call('ZRANGE', `${key}:flight`, '0', String(SLOWEST - 1), 'WITHSCORES') as Promise<string[]>,
+    oldestFirst(redis, `${key}:flight`),
     redis.time(),
   ]);
   if (fields.state === undefined) return null;
@@ -61,6 +61,12 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
     eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
   };
+}
+
+/** Flat pairs of member and score; RESP3 answers in pairs. */
+async function oldestFirst(redis: Redis, key: string): Promise<string[]> {
+  const rows = (await redis.call('ZRANGE', key, '0', String(SLOWEST - 1), 'WITHSCORES')) as unknown[];
+  return rows.flat().map(String);
 }
 
 async function waitingFor(

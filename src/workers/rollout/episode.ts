@@ -45,7 +45,11 @@ export async function runEpisode(options: EpisodeOptions): Promise<Episode> {
       return { status: 'no_result', cause, detail: detailOf(error.message), signature: error.signature };
     }
     if (error instanceof EnvironmentError) {
-      return { status: 'no_result', cause: 'environment_error', detail: detailOf(`${environment.name}: ${error.message}`) };
+      return {
+        status: 'no_result',
+        cause: 'environment_error',
+        detail: detailOf(`${environment.name}: ${error.message}`),
+      };
     }
     throw error;
   }
@@ -94,7 +98,15 @@ async function play({ environment, seed, policy, maxSteps, signal, knownSignatur
   trajectory.totalReward = total;
   trajectory.finalObservation = observation;
   const bytes = serializeTrajectory(trajectory);
-  return { status: 'completed', trajectory, bytes, totalReward: total, steps, diagnostics: [...diagnostics], lastAction };
+  return {
+    status: 'completed',
+    trajectory,
+    bytes,
+    totalReward: total,
+    steps,
+    diagnostics: [...diagnostics],
+    lastAction,
+  };
 }
 
 /** One step; a box that died under the action, or died as it did once before, makes it a recorded miss. */

@@ -42,7 +42,9 @@ export async function replayTrajectory(
     if (!sameValue(found, recorded)) mismatches.push(`${what}: replay ${shown(found)} != recorded ${shown(recorded)}`);
   };
   if (expected.envId !== undefined && expected.envId !== trajectory.envId) {
-    mismatches.push(`environment: replaying ${repr(expected.envId)} against a trajectory recorded in ${repr(trajectory.envId)}`);
+    mismatches.push(
+      `environment: replaying ${repr(expected.envId)} against a trajectory recorded in ${repr(trajectory.envId)}`,
+    );
   }
   if (expected.seed !== undefined && !sameValue(expected.seed, trajectory.seed)) {
     mismatches.push(`seed: expected ${repr(expected.seed)} != recorded ${repr(trajectory.seed)}`);

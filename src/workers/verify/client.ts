@@ -1,7 +1,7 @@
-// Asks a platform for many queries at once: batches of up to 50, several in flight, each query sent once, every
-// query answered exactly once. Halves what is too big and falls back to single calls where there is no batch path;
-// both are remembered. It retries what the infrastructure did, waits where the platform says wait (all of this
-// client's calls together), and stops at once when the platform refuses key or platform. It never throws.
+// Asks a platform: what all callers of one client want is sent together, in batches of up to 50 and a bounded number
+// of calls, an equal query that is under way once. Halves what is too big and falls back to single calls where there
+// is no batch path; both are remembered. It retries what the infrastructure did, waits where the platform says wait
+// (all calls together), and stops at once when the platform refuses key or platform. Every query gets an answer.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../shared/errors.ts';
@@ -25,7 +25,7 @@ export interface ClientOptions {
   baseUrl: string;
   platformId: bigint;
   apiKey: string;
-  /** Calls in flight at once. */
+  /** Calls in flight at once, whoever asks. */
   concurrency: number;
   callTimeoutMs?: number;
   /** Tries of one query against a failing infrastructure; waits for a rate limit do not count. Default 5. */
@@ -45,19 +45,26 @@ const BODY_BYTES = 16 * 1024 * 1024;
 const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 8_000;
 
+/** After a refusal of key or platform nobody asks for so long: it may have been mended since. */
+const REFUSED_MS = 30_000;
+
 interface Waiting {
-  index: number;
   query: Query;
   tries: number;
   waitedMs: number;
+  settle(answer: Answer): void;
+  fail(bug: unknown): void;
 }
 
 export class VerifierClient {
   private readonly options: ClientOptions;
   private readonly caller = new HttpCaller();
+  private readonly waiting: Waiting[] = [];
+  private readonly flights = new Map<string, Promise<Answer>>();
+  private active = 0;
   private batchSize = BATCH;
   private singles = false;
-  private refused: string | null = null;
+  private refused: { detail: string; until: number } | null = null;
   private pausedUntil = 0;
 
   constructor(options: ClientOptions) {
@@ -66,28 +73,46 @@ export class VerifierClient {
 
   /** One answer for each query, in order. */
   async ask(queries: readonly Query[]): Promise<Answer[]> {
-    const answers: Answer[] = new Array(queries.length);
-    const waiting: Waiting[] = queries.map((query, index) => ({ index, query, tries: 0, waitedMs: 0 }));
-    const worker = async (): Promise<void> => {
-      for (;;) {
-        const part = waiting.splice(0, this.singles ? 1 : this.batchSize);
-        if (part.length === 0) return;
-        await this.serve(part, waiting, answers);
-      }
-    };
-    await Promise.all(Array.from({ length: Math.max(1, this.options.concurrency) }, worker));
-    return answers;
+    return Promise.all(queries.map((query) => this.one(query)));
   }
 
   close(): void {
     this.caller.close();
   }
 
-  /** Asks once for `part`; what has to be asked again, smaller or later, goes to the front of `waiting`. */
-  private async serve(part: Waiting[], waiting: Waiting[], answers: Answer[]): Promise<void> {
+  private one(query: Query): Promise<Answer> {
+    const key = bodyText(singleBody(query, false));
+    const under = this.flights.get(key);
+    if (under) return under;
+    // Sent at the end of this turn of the loop, together with what others want by then.
+    if (this.waiting.length === 0) setImmediate(() => this.pump());
+    const flight = new Promise<Answer>((settle, fail) => {
+      this.waiting.push({ query, tries: 0, waitedMs: 0, settle, fail });
+    }).finally(() => this.flights.delete(key));
+    this.flights.set(key, flight);
+    return flight;
+  }
+
+  private pump(): void {
+    while (this.waiting.length > 0 && this.active < Math.max(1, this.options.concurrency)) {
+      const part = this.waiting.splice(0, this.singles ? 1 : this.batchSize);
+      this.active++;
+      this.serve(part)
+        .catch((bug) => {
+          for (const one of part) one.fail(bug);
+        })
+        .finally(() => {
+          this.active--;
+          this.pump();
+        });
+    }
+  }
+
+  /** Asks once for `part`; what has to be asked again, smaller or later, goes to the front of the queue. */
+  private async serve(part: Waiting[]): Promise<void> {
     const held = await this.hold();
     if (held !== null) {
-      for (const one of part) answers[one.index] = held;
+      for (const one of part) one.settle(held);
       return;
     }
     const again: Waiting[] = [];
@@ -100,14 +125,14 @@ export class VerifierClient {
       switch (meaning.kind) {
         case 'verdict':
         case 'denial':
-          answers[one.index] = meaning;
+          one.settle(meaning);
           break;
         case 'misconfigured':
-          this.refused = meaning.detail;
-          answers[one.index] = meaning;
+          this.refused = { detail: meaning.detail, until: this.now() + REFUSED_MS };
+          one.settle(meaning);
           break;
         case 'not_understood':
-          answers[one.index] = { kind: 'unavailable', detail: `the request is not understood: ${meaning.detail}` };
+          one.settle({ kind: 'unavailable', detail: `the request is not understood: ${meaning.detail}` });
           break;
         case 'unsupported':
           this.singles = true;
@@ -115,7 +140,7 @@ export class VerifierClient {
           break;
         case 'too_big':
           if (halve) again.push(one);
-          else answers[one.index] = { kind: 'unreadable', detail: meaning.detail };
+          else one.settle({ kind: 'unreadable', detail: meaning.detail });
           break;
         case 'rate_limited': {
           const waitMs = meaning.retryAfterMs ?? this.backoff(one.tries);
@@ -123,14 +148,13 @@ export class VerifierClient {
           this.pausedUntil = Math.max(this.pausedUntil, this.now() + waitMs);
           this.options.onRateLimit?.(waitMs);
           if (one.waitedMs > this.patienceMs)
-            answers[one.index] = { kind: 'unavailable', detail: `rate limited: ${meaning.detail}` };
+            one.settle({ kind: 'unavailable', detail: `rate limited: ${meaning.detail}` });
           else again.push(one);
           break;
         }
         case 'infrastructure':
           one.tries++;
-          if (one.tries >= (this.options.tries ?? 5))
-            answers[one.index] = { kind: 'unavailable', detail: meaning.detail };
+          if (one.tries >= (this.options.tries ?? 5)) one.settle({ kind: 'unavailable', detail: meaning.detail });
           else {
             pauseMs = Math.max(pauseMs, this.backoff(one.tries - 1));
             again.push(one);
@@ -138,7 +162,7 @@ export class VerifierClient {
       }
     }
     await this.pause(pauseMs);
-    waiting.unshift(...again);
+    this.waiting.unshift(...again);
   }
 
   /** Waits while the platform asks to; the answer for everybody where waiting or asking makes no sense. */
@@ -146,8 +170,9 @@ export class VerifierClient {
     const waitMs = this.pausedUntil - this.now();
     if (waitMs > this.patienceMs)
       return { kind: 'unavailable', detail: 'rate limited for longer than a query may wait' };
-    if (this.refused === null && !this.stopped) await this.pause(waitMs);
-    if (this.refused !== null) return { kind: 'misconfigured', detail: this.refused };
+    if (!this.stopped) await this.pause(waitMs);
+    if (this.refused !== null && this.now() < this.refused.until)
+      return { kind: 'misconfigured', detail: this.refused.detail };
     return this.stopped ? { kind: 'unavailable', detail: 'stopped' } : null;
   }
 

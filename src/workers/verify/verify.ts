@@ -81,8 +81,8 @@ function readItem(config: VerifierConfig, item: VerifyItem): Read {
   const completion = textOf(item.completion);
   const parsed = completion === null ? null : parseCompletion(config.parser, textOf(item.prompt), completion);
   if (!parsed) return { parsed: null, key: null, unreadable: 'the completion does not parse' };
-  if (!allFinite(parsed.facts) || (parsed.relations && !allFinite(parsed.relations)))
-    return { parsed: null, key: null, unreadable: 'a fact is not a finite number' };
+  if (![parsed.facts, parsed.relations, parsed.proposedAnswer].every(allFinite))
+    return { parsed: null, key: null, unreadable: 'the completion asserts a number that is not finite' };
   return { parsed, key: cacheKey(config.platformId, parsed), unreadable: '' };
 }
 

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { FarmError } from '../../../src/shared/errors.ts';
-import { mapOf, type Value, type ValueMap } from '../../../src/shared/value.ts';
 import { parseTrajectory } from '../../../src/shared/trajectory.ts';
+import { mapOf, type Value, type ValueMap } from '../../../src/shared/value.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { type ReplayOptions, type ReplayReport, replayTrajectory } from '../../../src/workers/rollout/replay.ts';
 import { readVectors, type VectorCase } from '../../support/vector-file.ts';
@@ -38,7 +38,11 @@ const STRICTER = [
 
 async function replayText(text: string, options: ReplayOptions = {}): Promise<ReplayReport | 'refused'> {
   try {
-    return await replayTrajectory(parseTrajectory(text), (name, config) => makeEnvironment(name, config, testContext()), options);
+    return await replayTrajectory(
+      parseTrajectory(text),
+      (name, config) => makeEnvironment(name, config, testContext()),
+      options,
+    );
   } catch (error) {
     if (error instanceof FarmError && error.exit === 2) return 'refused';
     throw error;
@@ -103,11 +107,20 @@ describe('replay', () => {
   });
 
   it('names an unknown environment, and a config that cannot be built, as unusable input', async () => {
-    const base = { version: 3n, seed: 1n, initialObservation: null, transitions: [], totalReward: 0, finalObservation: null };
+    const base = {
+      version: 3n,
+      seed: 1n,
+      initialObservation: null,
+      transitions: [],
+      totalReward: 0,
+      finalObservation: null,
+    };
     const make = (): never => {
       throw new Error('not reached');
     };
-    await expect(replayTrajectory({ ...base, envId: 'riddle', envConfig: new Map() }, make)).rejects.toMatchObject({ exit: 2 });
+    await expect(replayTrajectory({ ...base, envId: 'riddle', envConfig: new Map() }, make)).rejects.toMatchObject({
+      exit: 2,
+    });
     const envConfig = mapOf({ low: 5n, high: 1n });
     await expect(replayTrajectory({ ...base, envId: 'guess', envConfig }, make)).rejects.toThrow(/config\.low/);
   });

@@ -1,8 +1,8 @@
 // An environment's context over a subprocess box that is opened on demand, and closed after the test file.
 
 import { afterAll } from 'vitest';
-import { ENVIRONMENT_CONFIGS } from '../../../src/shared/environment-config.ts';
 import type { Environment, EnvironmentContext } from '../../../src/shared/environment.ts';
+import { ENVIRONMENT_CONFIGS } from '../../../src/shared/environment-config.ts';
 import { toValue } from '../../../src/shared/json.ts';
 import type { Box } from '../../../src/shared/sandbox.ts';
 import type { Value, ValueMap } from '../../../src/shared/value.ts';
@@ -13,7 +13,16 @@ import { createSubprocessDriver } from '../../../src/workers/rollout/sandbox/sub
 
 const driver = createSubprocessDriver();
 afterAll(() => driver.close());
-const LIMITS = { image: 'none', memoryMb: 256, cpus: 1, pids: 128, tmpfsMb: 64, network: 'none', timeoutMs: 10_000, outputBytes: 256 * 1024 } as const;
+const LIMITS = {
+  image: 'none',
+  memoryMb: 256,
+  cpus: 1,
+  pids: 128,
+  tmpfsMb: 64,
+  network: 'none',
+  timeoutMs: 10_000,
+  outputBytes: 256 * 1024,
+} as const;
 
 export function testContext(options: Partial<EnvironmentContext> = {}): EnvironmentContext {
   let box: Promise<Box> | null = null;
@@ -40,7 +49,11 @@ export function build(name: string, config: unknown, options: Partial<Environmen
   return makeEnvironment(name, kind.resolve(value), testContext(options));
 }
 
-export function playActions(environment: Environment, actions: Value[], knownSignature: string | null = null): Promise<Episode> {
+export function playActions(
+  environment: Environment,
+  actions: Value[],
+  knownSignature: string | null = null,
+): Promise<Episode> {
   return runEpisode({
     environment,
     seed: 1n,

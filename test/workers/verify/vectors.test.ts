@@ -5,7 +5,7 @@ import { str } from '../../../src/shared/py-text.ts';
 import { isMap, pyTruthy, type Value, type ValueMap } from '../../../src/shared/value.ts';
 import { type ParserConfig, resolveVerifier } from '../../../src/shared/verifier-config.ts';
 import { cacheKey, cachePayload } from '../../../src/workers/verify/cache-key.ts';
-import { type ParsedCompletion, parseCompletion } from '../../../src/workers/verify/parser.ts';
+import { type ParsedCompletion, parseCompletion, parsedToValue } from '../../../src/workers/verify/parser.ts';
 import { unsupportedFraction } from '../../../src/workers/verify/provenance.ts';
 import {
   type AmberReport,
@@ -46,19 +46,6 @@ function parserConfig(args: ValueMap, name: string): ParserConfig {
   const answerPattern = str(args.get('answer_pattern') ?? '');
   const factPattern = str(args.get('fact_pattern') ?? '');
   return { kind: 'regex_block', answerPattern, factPattern, queryTemplate: '', broken: null };
-}
-
-function parsedToValue(parsed: ParsedCompletion, prompt: Value): Value {
-  return new Map<string, Value>([
-    ['query', parsed.query],
-    ['facts', parsed.facts],
-    ['proposed_answer', parsed.proposedAnswer],
-    ['relations', parsed.relations],
-    ['predictions', parsed.predictions],
-    ['raw_block', parsed.rawBlock],
-    ['prompt', prompt],
-    ['reasoning', parsed.reasoning],
-  ]);
 }
 
 function parsedFromValue(value: ValueMap): ParsedCompletion {
@@ -132,7 +119,7 @@ describe('the reference vectors of the Python library', () => {
       const config = parserConfig(one.in.get('parser_args') as ValueMap, one.in.get('parser') as string);
       const parsed = typeof completion === 'string' ? parseCompletion(config, null, completion) : null;
       if (raises(one)) return parsed === null;
-      const ours = parsed && parsedToValue(parsed, one.in.get('prompt') ?? null);
+      const ours = parsed && parsedToValue(parsed).set('prompt', one.in.get('prompt') ?? null);
       return sameAsReference(ours, one.out.get('parsed') as Value);
     });
     expect(differ).toEqual([]);

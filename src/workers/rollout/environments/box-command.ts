@@ -43,23 +43,17 @@ export function launchFailure(error: string): Seen {
   return { stdout: '', stderr: `launch error: ${error}`, exitCode: -1, stdoutCut: false, diagnostics: [] };
 }
 
-export async function runSeen(
-  box: Box,
-  argv: string[],
-  limit: StepLimit,
-  context: EnvironmentContext,
-  extra: { timeoutMs?: number } = {},
-): Promise<Seen> {
+export async function runSeen(box: Box, argv: string[], limit: StepLimit, context: EnvironmentContext): Promise<Seen> {
   const result = await box.run({
     argv,
-    timeoutMs: extra.timeoutMs ?? limit.ms,
+    timeoutMs: limit.ms,
     outputBytes: context.outputBytes,
     signal: context.signal,
   });
   return seenOf(result, argv[0] as string, limit);
 }
 
-export function seenOf(result: CommandResult, program: string, limit: StepLimit): Seen {
+function seenOf(result: CommandResult, program: string, limit: StepLimit): Seen {
   const diagnostics = diagnosticsOf(result);
   if (result.cause === 'timeout') {
     return { stdout: '', stderr: `timed out after ${limit.text}s`, exitCode: -1, stdoutCut: false, diagnostics };

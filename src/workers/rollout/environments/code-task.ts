@@ -148,14 +148,21 @@ function editsOf(action: Value): Edits {
   const edits: [string, Value][] = [];
   for (const [i, item] of action.entries()) {
     const pair: Value[] | null =
-      typeof item === 'string' ? [...item.slice(0, 6)] : Array.isArray(item) ? item : isMap(item) ? [...item.keys()] : null;
+      typeof item === 'string'
+        ? [...item.slice(0, 6)]
+        : Array.isArray(item)
+          ? item
+          : isMap(item)
+            ? [...item.keys()]
+            : null;
     if (!pair) return { ok: false, error: `cannot convert dictionary update sequence element #${i} to a sequence` };
     const length = typeof item === 'string' && item.length > 6 ? [...item].length : pair.length;
     if (length !== 2) {
       return { ok: false, error: `dictionary update sequence element #${i} has length ${length}; 2 is required` };
     }
     const [path, content] = pair as [Value, Value];
-    if (typeof path !== 'string') return { ok: false, error: `a path must be text, not ${typeName(path)} ${repr(path).slice(0, 80)}` };
+    if (typeof path !== 'string')
+      return { ok: false, error: `a path must be text, not ${typeName(path)} ${repr(path).slice(0, 80)}` };
     edits.push([path, content]);
   }
   return { ok: true, edits };

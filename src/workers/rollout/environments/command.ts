@@ -49,7 +49,9 @@ export class CommandEnvironment implements Environment {
     const box = await this.context.box();
     await box.reset();
     await layTaskFiles(box, laid.files);
-    return this.graded(await runSeen(box, command.argv, stepLimit(this.context, this.setting('timeout')), this.context));
+    return this.graded(
+      await runSeen(box, command.argv, stepLimit(this.context, this.setting('timeout')), this.context),
+    );
   }
 
   lostBox(lost: BoxLost): StepResult {

@@ -27,5 +27,9 @@ export function missedStep(
 /** Fixed words: replay on another machine must find the same step, whatever that machine's engine calls the death. */
 export function lostBoxStep(reward: number, lost: BoxLost, info: Record<string, Value> = {}): StepResult {
   const memory = /oom|memory/i.test(lost.signature);
-  return missedStep(reward, 'the action ended its sandbox', { info, diagnostics: [memory ? 'memory' : 'exit'], done: true });
+  return missedStep(reward, 'the action ended its sandbox', {
+    info,
+    diagnostics: [memory ? 'memory' : 'exit'],
+    done: true,
+  });
 }

@@ -26,7 +26,11 @@ const FACTORIES: ReadonlyMap<string, EnvironmentFactory> = new Map<string, Envir
 export function makeEnvironment(name: string, config: ValueMap, context: EnvironmentContext): Environment {
   const factory = FACTORIES.get(name);
   if (!factory) {
-    throw inputError('environment_unknown', `there is no environment ${JSON.stringify(name)}`, `known: ${[...FACTORIES.keys()].join(', ')}`);
+    throw inputError(
+      'environment_unknown',
+      `there is no environment ${JSON.stringify(name)}`,
+      `known: ${[...FACTORIES.keys()].join(', ')}`,
+    );
   }
   return factory(config, context);
 }

@@ -42,9 +42,11 @@ def main():
         answer({"raised": str(fault) or type(fault).__name__})
         return
     try:
-        answer({"rows": rows})
-    except (TypeError, ValueError) as fault:
-        answer({"raised": str(fault)})
+        document = json.dumps({"rows": rows})
+    except Exception as fault:
+        answer({"raised": str(fault) or type(fault).__name__})
+        return
+    sys.stdout.write(document)
 
 
 main()

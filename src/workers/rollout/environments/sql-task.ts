@@ -69,7 +69,7 @@ export class SqlTaskEnvironment implements Environment {
     if (result.stdoutBytes > result.stdout.length) {
       return this.miss(`more than ${this.context.outputBytes} bytes of rows`, diagnostics);
     }
-    if (!answer) throw new EnvironmentError(`the SQL session gave no answer: ${endOf(result, limit)}`);
+    if (!answer) return this.miss(`the query ended its session: ${endOf(result, limit)}`, diagnostics);
     const error = answer.get('error') ?? answer.get('raised');
     if (error !== undefined) return this.miss(str(error), diagnostics);
     const rows = answer.get('rows') as Value;

@@ -19,5 +19,8 @@ export function filesDigest(files: ReadonlyMap<string, Value>, passed: boolean):
   [...files.keys()].sort(compareCodePoints).forEach((path, i) => {
     hash.update(`${i === 0 ? '' : '\n'}${path}=`, 'utf8').update(str(files.get(path) as Value), 'utf8');
   });
-  return hash.update(`|${str(passed)}`, 'utf8').digest('hex').slice(0, 16);
+  return hash
+    .update(`|${str(passed)}`, 'utf8')
+    .digest('hex')
+    .slice(0, 16);
 }

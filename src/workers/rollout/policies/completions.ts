@@ -12,7 +12,7 @@ export function completionPolicy(completion: Value, environment: Pick<Environmen
 }
 
 /** The text of a completion: itself, or the contents of its messages, one after another. Null if it has none. */
-export function completionText(completion: Value): string | null {
+function completionText(completion: Value): string | null {
   if (typeof completion === 'string') return completion;
   if (!Array.isArray(completion) || completion.length === 0) return null;
   const texts: string[] = [];

@@ -82,20 +82,24 @@ export class RunnerBox implements Box {
     const stderr = new Head(command.outputBytes);
     const abort = () => void this.#channel.send('K');
     try {
-      const end = await this.#ask<Buffer>(true, Math.min(command.timeoutMs + RUN_GRACE_MS, LONGEST_MS), async (done) => {
-        const input = command.stdin ?? new Uint8Array(0);
-        const { argv, env } = check.launch;
-        command.signal?.addEventListener('abort', abort, { once: true });
-        for (let at = 0; at < input.length; at += CHUNK_BYTES)
-          await this.#channel.send('I', input.subarray(at, at + CHUNK_BYTES));
-        const head = Buffer.concat([u32(command.timeoutMs), u32(command.outputBytes)]);
-        void this.#channel.send('R', head, byteStrings(argv), byteStrings(env));
-        return (frame) => {
-          if (frame.type === 'o') stdout.take(frame.body);
-          else if (frame.type === 'e') stderr.take(frame.body);
-          else if (frame.type === 'z') done(frame.body);
-        };
-      });
+      const end = await this.#ask<Buffer>(
+        true,
+        Math.min(command.timeoutMs + RUN_GRACE_MS, LONGEST_MS),
+        async (done) => {
+          const input = command.stdin ?? new Uint8Array(0);
+          const { argv, env } = check.launch;
+          command.signal?.addEventListener('abort', abort, { once: true });
+          for (let at = 0; at < input.length; at += CHUNK_BYTES)
+            await this.#channel.send('I', input.subarray(at, at + CHUNK_BYTES));
+          const head = Buffer.concat([u32(command.timeoutMs), u32(command.outputBytes)]);
+          void this.#channel.send('R', head, byteStrings(argv), byteStrings(env));
+          return (frame) => {
+            if (frame.type === 'o') stdout.take(frame.body);
+            else if (frame.type === 'e') stderr.take(frame.body);
+            else if (frame.type === 'z') done(frame.body);
+          };
+        },
+      );
       command.signal?.throwIfAborted();
       const cause = CAUSES[end[0] ?? 0] ?? 'exit';
       if (cause === 'aborted') throw new Error('the command was ended without being asked to');

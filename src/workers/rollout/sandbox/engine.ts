@@ -216,12 +216,23 @@ export class DockerEngine {
       const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
       await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
       const [repo, tag] = plan.tag.split(':');
-      await bounded('commit', 120_000, to.commit({ repo, tag, changes: plan.changes, pause: false }));
+      const changes = [...plan.changes, `LABEL ${GRAFT_LABEL}=${plan.tag}`];
+      await bounded('commit', 120_000, to.commit({ repo, tag, changes, pause: false }));
+      await this.#dropUntagged(plan.tag);
     } finally {
       for (const one of made) await this.remove(one.id);
     }
   }
+
+  /** Two processes may graft the same at once: the tag is the later one's, the other image is nobody's. */
+  async #dropUntagged(tag: string): Promise<void> {
+    const filters = { label: [`${GRAFT_LABEL}=${tag}`], dangling: ['true'] };
+    for (const one of await bounded('list images', 15_000, this.#docker.listImages({ filters })))
+      await bounded('remove image', 15_000, this.#docker.getImage(one.Id).remove()).catch(() => {});
+  }
 }
+
+const GRAFT_LABEL = 'rollout-farm.box';
 
 function connect(dockerHost: string | null): Docker {
   // All of these are named, or the library would take them from the environment.

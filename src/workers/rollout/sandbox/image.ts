@@ -30,7 +30,12 @@ export function runnerHash(folder: string = RUNNER_SOURCES): string {
   try {
     all = readdirSync(folder);
   } catch (error) {
-    throw missingError('image_missing', `the runner's sources are not at ${folder}`, 'put infra/runner of the checkout beside dist', error);
+    throw missingError(
+      'image_missing',
+      `the runner's sources are not at ${folder}`,
+      'put infra/runner of the checkout beside dist',
+      error,
+    );
   }
   const names = all.filter((name) => /\.[ch]$/.test(name) || name === 'build.sh');
   for (const name of names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {

@@ -20,7 +20,7 @@ export function signalNumber(name: string): number {
   return (constants.signals as Record<string, number>)[name] ?? 0;
 }
 
-export interface Launch {
+interface Launch {
   argv: Buffer[];
   env: Buffer[];
 }
@@ -28,7 +28,7 @@ export interface Launch {
 export type LaunchCheck = { status: 'usable'; launch: Launch } | { status: 'refused'; code: string; message: string };
 
 /** The whole environment of a command: nothing of ours, nothing of the image's but PATH. */
-export function commandEnvironment(command: Command, home: string, path: string): Record<string, string> {
+function commandEnvironment(command: Command, home: string, path: string): Record<string, string> {
   return {
     PATH: path,
     HOME: home,
