@@ -78,7 +78,10 @@ async function verifierOf(
   const verifier = read.kind === 'run' ? read.spec.verifier : read.verifier;
   if (verifier === null)
     throw inputError('no_domain', `${file}: there is no domain, so nothing to score with`, 'add a domain section');
-  return { verifier, warnings: read.warnings };
+  const { broken } = verifier.parser;
+  // The library takes such arguments and then reads no completion at all; so do we, but not silently.
+  const warnings = broken === null ? read.warnings : [...read.warnings, `no completion can be read: ${broken}`];
+  return { verifier, warnings };
 }
 
 function fail(problem: SpecProblem): never {

@@ -39,8 +39,8 @@ export interface VerifierConfig {
 }
 
 export const VERIFIER_SECTIONS = ['domain', 'reward', 'verifier', 'training', 'dataset', 'eval'] as const;
-export const DEFAULT_BASE_URL = 'https://app.ambertrace.ai';
-export const DEFAULT_WEIGHTS: Readonly<RewardWeights> = {
+const DEFAULT_BASE_URL = 'https://app.ambertrace.ai';
+const DEFAULT_WEIGHTS: Readonly<RewardWeights> = {
   format: 0.1,
   certified: 0.5,
   correctness: 1,

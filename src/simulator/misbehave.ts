@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { inputError, messageOf } from '../shared/errors.ts';
 
-export const FAULTS = [
+const FAULTS = [
   'rate_limit',
   'proxy_503',
   'garbage',
@@ -23,7 +23,6 @@ export const FAULTS = [
   'not_understood',
   'reset',
 ] as const;
-export type Fault = (typeof FAULTS)[number];
 
 const faultSchema = z.strictObject({
   kind: z.enum(FAULTS),

@@ -23,7 +23,7 @@ export interface SimulatorOptions {
   misbehave?: string;
 }
 
-export interface Calls {
+interface Calls {
   query: number;
   batch: number;
   health: number;

@@ -19,7 +19,7 @@ export interface FiredRule {
   reason: string | null;
 }
 
-export interface RejectedFact {
+interface RejectedFact {
   field: string;
   value: Value;
   reasons: string[];

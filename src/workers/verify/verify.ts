@@ -124,7 +124,7 @@ function floor(config: VerifierConfig, read: Read, floored: string): Extract<Ver
 }
 
 /** Text, or the contents of a list of messages; null for anything else, which is then unreadable. */
-export function textOf(value: Value): string | null {
+function textOf(value: Value): string | null {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value) || value.length === 0 || !value.every(isMap)) return null;
   return value.map((message) => str(message.has('content') ? (message.get('content') ?? null) : '')).join('');
