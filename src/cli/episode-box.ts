@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import type { Config } from '../shared/config.ts';
 import type { Environment, EnvironmentContext } from '../shared/environment.ts';
 import { missingError } from '../shared/errors.ts';
+import type { ValueMap } from '../shared/json/value.ts';
 import { type Box, BoxLost, type SandboxDriver, type SandboxLimits } from '../shared/sandbox.ts';
-import type { ValueMap } from '../shared/value.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
 import { createSubprocessDriver } from '../workers/rollout/sandbox/subprocess.ts';
@@ -57,7 +57,13 @@ export class EpisodeBoxes {
       this.open.add(box);
       return box;
     } catch (error) {
-      if (error instanceof BoxLost) throw missingError('sandbox_start', `no sandbox could be started: ${error.message}`, './farm doctor tells what is missing', error);
+      if (error instanceof BoxLost)
+        throw missingError(
+          'sandbox_start',
+          `no sandbox could be started: ${error.message}`,
+          './farm doctor tells what is missing',
+          error,
+        );
       throw error;
     }
   }

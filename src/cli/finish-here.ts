@@ -2,14 +2,14 @@
 // what is open, and collects.
 
 import type { Redis } from 'ioredis';
+import { Driver } from '../producer/driver.ts';
 import type { Config } from '../shared/config.ts';
 import type { RunLedger } from '../shared/ledger/run-ledger.ts';
 import type { Log } from '../shared/log.ts';
-import { readPlanIndex } from '../shared/plan-reader.ts';
+import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
 import { MemberQueue, privateRealm } from '../shared/queue.ts';
-import type { RedisPlace } from '../shared/redis.ts';
-import { Driver } from '../producer/driver.ts';
+import type { RedisPlace } from '../shared/redis/connect.ts';
 import { collectRun } from '../workers/collect/collect-run.ts';
 import { Runs } from '../workers/runs.ts';
 

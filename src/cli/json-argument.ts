@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs';
 import { inputError, messageOf } from '../shared/errors.ts';
-import { parseJson } from '../shared/json.ts';
-import type { Value } from '../shared/value.ts';
+import { parseJson } from '../shared/json/json.ts';
+import type { Value } from '../shared/json/value.ts';
 
 /** Throws FarmError (exit 2) naming the option and the place of the fault. */
 export function jsonArgument(option: string, text: string): Value {

@@ -11,13 +11,15 @@ type Exit = Promise<number>;
 
 function count(text: string): number {
   const n = Number(text);
-  if (!/^\d+$/.test(text) || n < 1 || n > 100_000) throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
+  if (!/^\d+$/.test(text) || n < 1 || n > 100_000)
+    throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
   return n;
 }
 
 function port(text: string): number {
   const n = Number(text);
-  if (!/^\d+$/.test(text) || n > 65_535) throw new InvalidArgumentError(`a port from 0 to 65535 is wanted, not ${JSON.stringify(text)}`);
+  if (!/^\d+$/.test(text) || n > 65_535)
+    throw new InvalidArgumentError(`a port from 0 to 65535 is wanted, not ${JSON.stringify(text)}`);
   return n;
 }
 
@@ -31,25 +33,28 @@ function program(set: (exit: number) => void): Command {
     .description('Graded rollouts for reinforcement-learning trainers: nothing lost, nothing forged.')
     .showHelpAfterError('(usage: ./farm --help)')
     .exitOverride();
-  const verb = (usage: string, description: string): Command => farm.command(usage).description(description).exitOverride();
+  const verb = (usage: string, description: string): Command =>
+    farm.command(usage).description(description).exitOverride();
   const collect = (value: string, all: string[]): string[] => [...all, value];
   const run =
     <A extends unknown[]>(action: (...args: A) => Exit) =>
     async (...args: A): Promise<void> =>
       set(await action(...args));
 
-  verb('demo', 'set up what is missing, then run the main job here').option('--json', 'one JSON object on stdout').action(
-    run(async (o: { json?: boolean }) => (await import('./verbs/demo.ts')).demo({ json: o.json ?? false })),
-  );
+  verb('demo', 'set up what is missing, then run the main job here')
+    .option('--json', 'one JSON object on stdout')
+    .action(run(async (o: { json?: boolean }) => (await import('./verbs/demo.ts')).demo({ json: o.json ?? false })));
   verb('test', 'set up what is missing, then run the whole test suite')
     .argument('[filter...]', 'only test files whose path contains one of these')
     .action(run(async (filter: string[]) => (await import('./verbs/test.ts')).test({ filter })));
-  verb('doctor', 'what is there, what is missing, how to get it').option('--json', 'one JSON object').action(
-    run(async (o: { json?: boolean }) => (await import('./verbs/doctor.ts')).doctor({ json: o.json ?? false })),
-  );
+  verb('doctor', 'what is there, what is missing, how to get it')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (o: { json?: boolean }) => (await import('./verbs/doctor.ts')).doctor({ json: o.json ?? false })),
+    );
   verb('check', 'resolve a spec and report every problem in it')
     .argument('FILE')
-    .action(run(async (file: string) => (await import('./check.ts')).check({ file })));
+    .action(run(async (file: string) => (await import('./verbs/check.ts')).check({ file })));
   verb('run', 'plan, submit and follow a run; the same id again resumes it')
     .argument('SPEC')
     .option('--run-id <ID>', 'resume this run, or name a new one')
@@ -58,7 +63,13 @@ function program(set: (exit: number) => void): Command {
     .option('--json', 'one JSON object at the end')
     .action(
       run(async (spec: string, o: { runId?: string; workers?: number; detach?: boolean; json?: boolean }) =>
-        (await import('./verbs/run.ts')).run({ spec, runId: o.runId ?? null, workers: o.workers ?? null, detach: o.detach ?? false, json: o.json ?? false }),
+        (await import('./verbs/run.ts')).run({
+          spec,
+          runId: o.runId ?? null,
+          workers: o.workers ?? null,
+          detach: o.detach ?? false,
+          json: o.json ?? false,
+        }),
       ),
     );
   verb('up', 'every role in one place, until it is stopped')
@@ -72,16 +83,28 @@ function program(set: (exit: number) => void): Command {
   verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
     .argument('ROLE')
     .option('--concurrency <N>', 'members at once', count)
-    .action(run(async (role: string, o: { concurrency?: number }) => (await import('./verbs/worker.ts')).worker({ role, concurrency: o.concurrency ?? null })));
-  verb('runs', 'the runs that are known').option('--json', 'one JSON list').action(
-    run(async (o: { json?: boolean }) => (await import('./verbs/runs.ts')).runs({ json: o.json ?? false })),
-  );
-  verb('rm', 'delete a run and what only it claims').argument('RUN').action(run(async (id: string) => (await import('./verbs/rm.ts')).rm({ run: id })));
+    .action(
+      run(async (role: string, o: { concurrency?: number }) =>
+        (await import('./verbs/worker.ts')).worker({ role, concurrency: o.concurrency ?? null }),
+      ),
+    );
+  verb('runs', 'the runs that are known')
+    .option('--json', 'one JSON list')
+    .action(run(async (o: { json?: boolean }) => (await import('./verbs/runs.ts')).runs({ json: o.json ?? false })));
+  verb('rm', 'delete a run and what only it claims')
+    .argument('RUN')
+    .action(run(async (id: string) => (await import('./verbs/rm.ts')).rm({ run: id })));
   verb('status', 'counts by state, rate, and what is being waited for')
     .argument('[RUN]')
     .option('--json', 'one JSON value')
-    .action(run(async (id: string | undefined, o: { json?: boolean }) => (await import('./verbs/status.ts')).status({ run: id ?? null, json: o.json ?? false })));
-  verb('top', 'live view of the runs and their slowest members').action(run(async () => (await import('./verbs/top.ts')).top()));
+    .action(
+      run(async (id: string | undefined, o: { json?: boolean }) =>
+        (await import('./verbs/status.ts')).status({ run: id ?? null, json: o.json ?? false }),
+      ),
+    );
+  verb('top', 'live view of the runs and their slowest members').action(
+    run(async () => (await import('./verbs/top.ts')).top()),
+  );
   verb('results', 'closed groups, one JSON a line, in the order in which they closed')
     .argument('RUN')
     .option('--after <CURSOR>', 'only those after this cursor')
@@ -91,15 +114,25 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/results.ts')).results({ run: id, after: o.after ?? null, follow: o.follow ?? false }),
       ),
     );
-  verb('cancel', 'stop a run; what was not accepted has no result').argument('RUN').action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
+  verb('cancel', 'stop a run; what was not accepted has no result')
+    .argument('RUN')
+    .action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
   verb('verify-run', 'account for every member and every hash')
     .argument('RUN', 'a run, or a folder …/runs/RUN')
     .option('--json', 'one JSON object')
-    .action(run(async (id: string, o: { json?: boolean }) => (await import('./verbs/verify-run.ts')).verifyRunVerb({ run: id, json: o.json ?? false })));
+    .action(
+      run(async (id: string, o: { json?: boolean }) =>
+        (await import('./verbs/verify-run.ts')).verifyRunVerb({ run: id, json: o.json ?? false }),
+      ),
+    );
   verb('score', 'rewards for given completions through the verifier of CONFIG')
     .argument('CONFIG')
     .requiredOption('--input <FILE>', 'JSON lines {"prompt", "completion", "metadata"?}')
-    .action(run(async (config: string, o: { input: string }) => (await import('./score.ts')).score({ config, input: o.input })));
+    .action(
+      run(async (config: string, o: { input: string }) =>
+        (await import('./verbs/score.ts')).score({ config, input: o.input }),
+      ),
+    );
   verb('simulate', 'a stand-in for AmberTrace over real HTTP; it certifies nothing')
     .option('--host <HOST>', 'address to bind', '127.0.0.1')
     .option('--port <PORT>', '0 takes any free one', port, 0)
@@ -107,7 +140,12 @@ function program(set: (exit: number) => void): Command {
     .option('--misbehave <JSON>', 'JSON or @FILE: how to fail')
     .action(
       run(async (o: { host: string; port: number; rulebook: string[]; misbehave?: string }) =>
-        (await import('./simulate.ts')).simulate({ host: o.host, port: o.port, rulebooks: o.rulebook, ...(o.misbehave === undefined ? {} : { misbehave: o.misbehave }) }),
+        (await import('./verbs/simulate.ts')).simulate({
+          host: o.host,
+          port: o.port,
+          rulebooks: o.rulebook,
+          ...(o.misbehave === undefined ? {} : { misbehave: o.misbehave }),
+        }),
       ),
     );
   verb('rollout', 'one episode, here and now, in a real sandbox')
@@ -119,15 +157,29 @@ function program(set: (exit: number) => void): Command {
     .option('--max-steps <N>', 'steps at most (default: as many as there are actions)', count)
     .option('--sandbox <KIND>', 'docker, or subprocess: no isolation at all, for trusted actions only', 'docker')
     .action(
-      run(async (o: { env: string; config: string; actions: string; out: string; seed: bigint; maxSteps?: number; sandbox: string }) =>
-        (await import('./verbs/rollout.ts')).rollout({ ...o, maxSteps: o.maxSteps ?? null }),
+      run(
+        async (o: {
+          env: string;
+          config: string;
+          actions: string;
+          out: string;
+          seed: bigint;
+          maxSteps?: number;
+          sandbox: string;
+        }) => (await import('./verbs/rollout.ts')).rollout({ ...o, maxSteps: o.maxSteps ?? null }),
       ),
     );
-  verb('show', 'summarize a trajectory file and check it for itself').argument('FILE').action(run(async (file: string) => (await import('./verbs/show.ts')).show({ file })));
+  verb('show', 'summarize a trajectory file and check it for itself')
+    .argument('FILE')
+    .action(run(async (file: string) => (await import('./verbs/show.ts')).show({ file })));
   verb('replay', 'play recorded episodes again and compare everything that they say')
     .argument('FILE|RUN...')
     .option('--json', 'one JSON object')
-    .action(run(async (targets: string[], o: { json?: boolean }) => (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false })));
+    .action(
+      run(async (targets: string[], o: { json?: boolean }) =>
+        (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
+      ),
+    );
   for (const [name, what] of NOT_BUILT) {
     farm
       .command(name, { hidden: true })
@@ -163,7 +215,8 @@ async function main(): Promise<number> {
       return error.exit;
     }
     process.stderr.write(redactText(`farm: this should not have happened: ${messageOf(error)}\n`));
-    if (readConfig().logLevel === 'debug' && error instanceof Error) process.stderr.write(redactText(`${error.stack}\n`));
+    if (readConfig().logLevel === 'debug' && error instanceof Error)
+      process.stderr.write(redactText(`${error.stack}\n`));
     return EXIT.unsound;
   }
 }

@@ -5,13 +5,13 @@ import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
 import { parseCursor } from '../shared/group.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { parseManifest } from '../shared/manifest.ts';
-import { readSettings } from '../shared/run-settings.ts';
-import { manifestKey } from '../shared/shard-name.ts';
-import { renderLine } from '../shared/shard-record.ts';
-import type { Store } from '../shared/store.ts';
-import { openStoreAddress, RUN_ID } from '../shared/store-open.ts';
-import { type ResultLine, resultsFromStore } from '../shared/store-results.ts';
+import { readSettings } from '../shared/ledger/run-settings.ts';
+import { parseManifest } from '../shared/store/manifest.ts';
+import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
+import { type ResultLine, resultsFromStore } from '../shared/store/results.ts';
+import { manifestKey } from '../shared/store/shard-name.ts';
+import { renderLine } from '../shared/store/shard-record.ts';
+import type { Store } from '../shared/store/store.ts';
 import { unknownRun } from './stored-run.ts';
 
 export interface ResultsReader {
@@ -61,7 +61,9 @@ export async function openResults(config: Config, redis: Redis, run: string): Pr
     after,
     isOver: async () => {
       const fields = await ledger.fields();
-      return fields.manifest !== undefined || Number(fields.closed) >= Number(fields.groups) || fields.state === 'stopped';
+      return (
+        fields.manifest !== undefined || Number(fields.closed) >= Number(fields.groups) || fields.state === 'stopped'
+      );
     },
     seqOf: async (cursor) => within(parseCursor(settings.incarnation, cursor), await figure('closed')),
   };
@@ -75,7 +77,8 @@ async function fromStoreAlone(store: Store, run: string): Promise<ResultsReader>
   return {
     after: (seq) => resultsFromStore(store, run, seq),
     isOver: async () => true,
-    seqOf: async (cursor) => within(manifest === null ? null : parseCursor(manifest.incarnation, cursor), manifest?.counts.groups ?? 0),
+    seqOf: async (cursor) =>
+      within(manifest === null ? null : parseCursor(manifest.incarnation, cursor), manifest?.counts.groups ?? 0),
   };
 }
 

@@ -5,7 +5,13 @@ import type { RoleOrder } from './supervisor.ts';
 
 const VERIFY_SLOTS = 64;
 
-export function ordersFor(want: { realm: string; run: string | null; rollout: number | null; verify: number | null; verifies: boolean }): RoleOrder[] {
+export function ordersFor(want: {
+  realm: string;
+  run: string | null;
+  rollout: number | null;
+  verify: number | null;
+  verifies: boolean;
+}): RoleOrder[] {
   const { realm, run } = want;
   const orders: RoleOrder[] = [{ role: 'rollout', realm, run, concurrency: want.rollout ?? rolloutSlots() }];
   if (want.verifies) orders.push({ role: 'verify', realm, run, concurrency: want.verify ?? VERIFY_SLOTS });

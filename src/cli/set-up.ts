@@ -13,5 +13,6 @@ export async function setUp(): Promise<void> {
     child.once('error', () => resolve(127));
     child.once('exit', (exit, signal) => resolve(exit ?? (signal ? 130 : 1)));
   });
-  if (code !== 0) throw missingError('set_up', 'this machine could not be set up; see above', './farm doctor tells what is missing');
+  if (code !== 0)
+    throw missingError('set_up', 'this machine could not be set up; see above', './farm doctor tells what is missing');
 }

@@ -3,7 +3,7 @@
 import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
 import { present, type RoleName } from '../shared/presence.ts';
-import { connectRedis } from '../shared/redis.ts';
+import { connectRedis } from '../shared/redis/connect.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
 import type { Role, RoleContext } from '../workers/role.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
@@ -20,7 +20,16 @@ export interface RoleSeat {
 
 export async function startRole(config: Config, seat: RoleSeat, log: Log): Promise<Role> {
   const { redis, place, farmId } = await connectRedis(config);
-  const context: RoleContext = { config, redis, place, farmId, realm: seat.realm, worker: seat.worker, concurrency: seat.concurrency, log };
+  const context: RoleContext = {
+    config,
+    redis,
+    place,
+    farmId,
+    realm: seat.realm,
+    worker: seat.worker,
+    concurrency: seat.concurrency,
+    log,
+  };
   const role = await start(context, seat);
   const closing = (end: () => Promise<void>) => async (): Promise<void> => {
     await end();

@@ -3,12 +3,16 @@
 import type { Config } from '../shared/config.ts';
 import { type FarmError, inputError } from '../shared/errors.ts';
 import type { RunStatus } from '../shared/ledger/run-status.ts';
-import { parseManifest } from '../shared/manifest.ts';
-import { manifestKey } from '../shared/shard-name.ts';
-import { openStoreAddress, RUN_ID } from '../shared/store-open.ts';
+import { parseManifest } from '../shared/store/manifest.ts';
+import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
+import { manifestKey } from '../shared/store/shard-name.ts';
 
 export function unknownRun(run: string): FarmError {
-  return inputError('unknown_run', `there is no run ${JSON.stringify(run)} here`, './farm runs lists those that are known');
+  return inputError(
+    'unknown_run',
+    `there is no run ${JSON.stringify(run)} here`,
+    './farm runs lists those that are known',
+  );
 }
 
 /** The status of a run that has a manifest in the default store, or null. */
@@ -19,7 +23,12 @@ export async function finishedStatus(config: Config, run: string): Promise<RunSt
     const bytes = await store.get(manifestKey(run));
     if (bytes === null) return null;
     const parsed = parseManifest(bytes);
-    if ('fault' in parsed) throw inputError('manifest_broken', `the manifest of ${run} ${parsed.fault}`, `./farm verify-run ${run} says more`);
+    if ('fault' in parsed)
+      throw inputError(
+        'manifest_broken',
+        `the manifest of ${run} ${parsed.fault}`,
+        `./farm verify-run ${run} says more`,
+      );
     const { counts, plan, state } = parsed.manifest;
     return {
       run,

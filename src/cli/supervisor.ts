@@ -72,10 +72,16 @@ export class Supervisor {
     this.children.set(order, { process: child, worker, ended });
   }
 
-  private async recover(order: RoleOrder, worker: string, code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+  private async recover(
+    order: RoleOrder,
+    worker: string,
+    code: number | null,
+    signal: NodeJS.Signals | null,
+  ): Promise<void> {
     this.options.log.warn({ role: order.role, worker, code, signal }, 'a worker died; starting another');
     // SIGKILL and SIGTERM come from outside (an operator, the kernel's OOM killer): no member is to blame for them.
-    const signature = signal === 'SIGKILL' || signal === 'SIGTERM' ? '' : `${order.role} died: ${signal ?? `exit ${code}`}`;
+    const signature =
+      signal === 'SIGKILL' || signal === 'SIGTERM' ? '' : `${order.role} died: ${signal ?? `exit ${code}`}`;
     await this.options.onDeath(worker, signature).catch(() => {});
     await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
     if (!this.ending) this.start(order);

@@ -6,13 +6,13 @@ import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { readSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
-import { readPlanIndex } from '../shared/plan-reader.ts';
+import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
-import type { RedisPlace } from '../shared/redis.ts';
-import { readSettings } from '../shared/run-settings.ts';
-import { openStoreAddress } from '../shared/store-open.ts';
+import type { RedisPlace } from '../shared/redis/connect.ts';
+import { openStoreAddress } from '../shared/store/open.ts';
 import { Driver } from './driver.ts';
 
 const LOOK_MS = 1_000;
@@ -62,16 +62,34 @@ export class Adopter {
     const { redis, place, realm, log } = this.options;
     const ledger = new RunLedger(redis, run);
     const fields = await ledger.fields();
-    if (fields.settings === undefined || fields.manifest !== undefined || fields.state === 'stopped' || fields.state === 'done') return;
+    if (
+      fields.settings === undefined ||
+      fields.manifest !== undefined ||
+      fields.state === 'stopped' ||
+      fields.state === 'done'
+    )
+      return;
     if (fields.driver !== undefined && Number(fields.driver_until) > Date.now() && !isKnownDead(fields.driver)) return;
     const owner = processIdentity();
-    const driven = await ledger.drive(owner, fields.driver !== undefined && isKnownDead(fields.driver) ? fields.driver : '');
+    const driven = await ledger.drive(
+      owner,
+      fields.driver !== undefined && isKnownDead(fields.driver) ? fields.driver : '',
+    );
     if (!('epoch' in driven)) return;
     const settings = readSettings(fields.settings);
     const store = await openStoreAddress(settings.store);
     const plan = await readPlanIndex(store, settings.plan);
     const queue = new MemberQueue(place, realm);
-    const driver = new Driver(run, driven.epoch, { redis, queue, settings, groups: settings.plan.groups, groupSize: settings.plan.groupSize, plan, owner, log });
+    const driver = new Driver(run, driven.epoch, {
+      redis,
+      queue,
+      settings,
+      groups: settings.plan.groups,
+      groupSize: settings.plan.groupSize,
+      plan,
+      owner,
+      log,
+    });
     log.info({ run }, 'driving');
     const over = driver
       .drive()
@@ -82,6 +100,12 @@ export class Adopter {
         await queue.close();
         await store.close();
       });
-    this.driven.set(run, { driver, over: over.then(() => {}, () => {}) });
+    this.driven.set(run, {
+      driver,
+      over: over.then(
+        () => {},
+        () => {},
+      ),
+    });
   }
 }

@@ -11,10 +11,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
+import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
-import type { PlanEntry } from '../shared/plan.ts';
+import type { PlanEntry } from '../shared/plan/plan.ts';
 import type { MemberQueue } from '../shared/queue.ts';
-import type { RunSettings } from '../shared/run-settings.ts';
 
 const ROUND_MS = 100;
 const LEASE_EVERY_MS = 2_000;
@@ -172,7 +172,11 @@ export class Driver {
     const memory = await this.options.redis.info('memory');
     const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
     const full = figure('maxmemory') > 0 && figure('used_memory') > HIGH_WATER * figure('maxmemory');
-    if (full !== this.full) this.options.log.warn({ used: figure('used_memory'), max: figure('maxmemory') }, full ? 'Redis is above its high-water mark: opening nothing new' : 'Redis has room again');
+    if (full !== this.full)
+      this.options.log.warn(
+        { used: figure('used_memory'), max: figure('maxmemory') },
+        full ? 'Redis is above its high-water mark: opening nothing new' : 'Redis has room again',
+      );
     this.full = full;
     return full;
   }

@@ -7,19 +7,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { objectKey, sha256 } from '../shared/claim.ts';
 import { inputError, missingError } from '../shared/errors.ts';
-import { dumpJson, parseJson } from '../shared/json.ts';
+import { dumpJson, parseJson } from '../shared/json/json.ts';
+import { isMap } from '../shared/json/value.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import type { PlanEntry, PlanRef } from '../shared/plan.ts';
-import { readPlanIndex } from '../shared/plan-reader.ts';
+import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
+import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
+import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
-import { fingerprint, readSettings, type RunSettings, writeSettings } from '../shared/run-settings.ts';
-import { surveyShards } from '../shared/shard-survey.ts';
-import type { RunSpec } from '../shared/spec.ts';
-import { diffDocuments } from '../shared/spec-document.ts';
-import type { TaskSource } from '../shared/spec-source.ts';
-import type { Store } from '../shared/store.ts';
-import { isMap } from '../shared/value.ts';
+import { diffDocuments } from '../shared/spec/document.ts';
+import type { TaskSource } from '../shared/spec/source.ts';
+import type { RunSpec } from '../shared/spec/spec.ts';
+import { surveyShards } from '../shared/store/shard-survey.ts';
+import type { Store } from '../shared/store/store.ts';
 import { planGroups } from './plan.ts';
 import { storePlan } from './plan-store.ts';
 
@@ -60,7 +60,13 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   if (settings === null) {
     const plan = await storePlan(store, planGroups(spec, options.source), spec.groupSize);
     await store.put(objectKey(sha256(document)), document);
-    settings = settingsOf(spec, plan, sha256(document), survey.incarnation ?? randomBytes(6).toString('hex'), options.ambertraceKey);
+    settings = settingsOf(
+      spec,
+      plan,
+      sha256(document),
+      survey.incarnation ?? randomBytes(6).toString('hex'),
+      options.ambertraceKey,
+    );
     const opened = await ledger.open({
       settings: writeSettings(settings),
       groups: plan.groups,
@@ -90,8 +96,15 @@ async function refuseChanged(run: string, store: Store, before: RunSettings, doc
   if (before.documentSha256 === sha256(document)) return;
   const old = await store.get(objectKey(before.documentSha256));
   const [was, is] = [old === null ? null : parseJson(old.toString('utf8')), parseJson(document.toString('utf8'))];
-  const lines = was !== null && isMap(was) && isMap(is) ? diffDocuments(was, is) : ['the spec (its earlier form is not in this store)'];
-  throw inputError('spec_changed', `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`, 'use another --run-id, or the spec as it was');
+  const lines =
+    was !== null && isMap(was) && isMap(is)
+      ? diffDocuments(was, is)
+      : ['the spec (its earlier form is not in this store)'];
+  throw inputError(
+    'spec_changed',
+    `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`,
+    'use another --run-id, or the spec as it was',
+  );
 }
 
 async function takeLease(ledger: RunLedger, run: string, owner: string): Promise<string> {
@@ -104,13 +117,23 @@ async function takeLease(ledger: RunLedger, run: string, owner: string): Promise
       if ('epoch' in taken) return taken.epoch;
     }
     if (Date.now() > deadline) {
-      throw missingError('run_busy', `run ${run} is being driven by another command`, `follow it with ./farm status ${run}, or stop that command first`);
+      throw missingError(
+        'run_busy',
+        `run ${run} is being driven by another command`,
+        `follow it with ./farm status ${run}, or stop that command first`,
+      );
     }
     await wait(200);
   }
 }
 
-function settingsOf(spec: RunSpec, plan: PlanRef, documentSha256: string, incarnation: string, key: string | null): RunSettings {
+function settingsOf(
+  spec: RunSpec,
+  plan: PlanRef,
+  documentSha256: string,
+  incarnation: string,
+  key: string | null,
+): RunSettings {
   return {
     name: spec.name,
     incarnation,
@@ -126,4 +149,3 @@ function settingsOf(spec: RunSpec, plan: PlanRef, documentSha256: string, incarn
     keyFingerprint: spec.verifier === null ? null : fingerprint(key),
   };
 }
-

@@ -3,8 +3,8 @@
 // than a pack and those puts is held in memory, beside the index.
 
 import { type Claim, claimOf, objectKey, packKey, sha256 } from '../shared/claim.ts';
-import { encodeEntry, type Place, type PlanRef } from '../shared/plan.ts';
-import type { Store } from '../shared/store.ts';
+import { encodeEntry, type Place, type PlanRef } from '../shared/plan/plan.ts';
+import type { Store } from '../shared/store/store.ts';
 import type { PlannedGroup } from './plan.ts';
 
 /** Large enough that a million groups need few packs, small enough to be held a few times over. */

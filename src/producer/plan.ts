@@ -2,12 +2,12 @@
 // gives the same bytes and the same claims, and nothing is stored twice. What is large becomes an object of its own.
 
 import { type Claim, claimOf } from '../shared/claim.ts';
-import { dumpJson } from '../shared/json.ts';
-import { encodeDocument, type Held, INLINE_BYTES, type Play } from '../shared/plan.ts';
-import type { RunSpec } from '../shared/spec.ts';
-import type { GivenPlay } from '../shared/spec-completions.ts';
-import type { SourceTask, TaskSource } from '../shared/spec-source.ts';
-import type { Value } from '../shared/value.ts';
+import { dumpJson } from '../shared/json/json.ts';
+import type { Value } from '../shared/json/value.ts';
+import { encodeDocument, type Held, INLINE_BYTES, type Play } from '../shared/plan/plan.ts';
+import type { GivenPlay } from '../shared/spec/completions.ts';
+import type { SourceTask, TaskSource } from '../shared/spec/source.ts';
+import type { RunSpec } from '../shared/spec/spec.ts';
 
 interface PlannedObject {
   claim: Claim;

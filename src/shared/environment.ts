@@ -2,9 +2,9 @@
 // An environment is a trusted state machine in this process; whatever is untrusted runs in a box (sandbox.ts)
 // that it opens through its context, and is judged out here.
 
+import type { Value, ValueMap } from './json/value.ts';
 import type { Diagnostic } from './outcome.ts';
 import type { Box, BoxLost } from './sandbox.ts';
-import type { Value, ValueMap } from './value.ts';
 
 export interface StepResult {
   observation: Value;

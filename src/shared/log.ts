@@ -26,7 +26,11 @@ export function openLog(config: Config, role: string, standard = 'info'): Log {
     },
   };
   return pino(
-    { level: levelOf(config.logLevel ?? standard), base: { role, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level: levelOf(config.logLevel ?? standard),
+      base: { role, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+    },
     stream,
   );
 }

@@ -7,7 +7,7 @@
 import { Queue, Worker } from 'bullmq';
 import { z } from 'zod';
 import type { Stage } from './ledger/member-ledger.ts';
-import { type Connection, openRedis, type RedisPlace } from './redis.ts';
+import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
 
 /** The payload's major stands in the queue's name: workers of another major never see the job. */
 const PAYLOAD_MAJOR = 1;

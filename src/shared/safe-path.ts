@@ -1,7 +1,7 @@
 // Where a file key leads, judged by its text alone in a folder without links: a relative path inside the folder, or
 // a refusal in crucible's words. Windows separators, `~` and `%2e` are plain names, as on every POSIX system.
 
-import { repr, surrogateFault } from './py-text.ts';
+import { repr, surrogateFault } from './python/text.ts';
 
 export type SafePath = { ok: true; path: string } | { ok: false; error: string };
 

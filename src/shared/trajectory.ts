@@ -4,10 +4,10 @@
 
 import { createHash } from 'node:crypto';
 import { inputError } from './errors.ts';
-import { dumpJson, JsonError, parseJson } from './json.ts';
-import { repr } from './py-text.ts';
-import { pyDecode } from './py-utf8.ts';
-import { isMap, pyEqual, type Value, type ValueMap } from './value.ts';
+import { dumpJson, JsonError, parseJson } from './json/json.ts';
+import { isMap, pyEqual, type Value, type ValueMap } from './json/value.ts';
+import { repr } from './python/text.ts';
+import { pyDecode } from './python/utf8.ts';
 
 export const FORMAT_VERSION = 3n;
 

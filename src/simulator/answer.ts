@@ -2,7 +2,7 @@
 // certificates, confidence, decision and derivation; or the error that a verified platform gives instead of a
 // decision. Every answer carries `simulated: true`: nothing here was proved.
 
-import type { Value, ValueMap } from '../shared/value.ts';
+import type { Value, ValueMap } from '../shared/json/value.ts';
 import { type Fact, type Firing, type Judgement, judge } from './evaluate.ts';
 import type { Decision, Rulebook } from './rulebook.ts';
 

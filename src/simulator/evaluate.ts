@@ -1,8 +1,8 @@
 // Judges the facts of one query by a rulebook: which are rejected and why, which rules fire, which decision follows.
 // A query with a rejected or a missing fact has no decision, as on a verified platform. Pure.
 
-import { floatRepr } from '../shared/json.ts';
-import { isMap, type Value, type ValueMap } from '../shared/value.ts';
+import { floatRepr } from '../shared/json/json.ts';
+import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
 import type { Condition, Decision, Field, Rule, Rulebook, Scalar } from './rulebook.ts';
 
 export interface Fact {

@@ -1,6 +1,6 @@
 // The answers of a platform in trouble, kind by kind.
 
-import type { Value, ValueMap } from '../shared/value.ts';
+import type { Value, ValueMap } from '../shared/json/value.ts';
 import type { FaultRule } from './misbehave.ts';
 
 export type Reply =

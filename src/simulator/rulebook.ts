@@ -4,8 +4,8 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { inputError, messageOf } from '../shared/errors.ts';
-import { JsonError, parseJson } from '../shared/json.ts';
-import { isMap, type Value } from '../shared/value.ts';
+import { JsonError, parseJson } from '../shared/json/json.ts';
+import { isMap, type Value } from '../shared/json/value.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 export type Scalar = z.infer<typeof scalar>;

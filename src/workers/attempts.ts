@@ -1,7 +1,7 @@
 // The attempts at work in this process: their leases are renewed every second on monotonic time, and each hears of it
 // when it may not speak any more, so that nobody goes on working for a group that is closed.
 
-import { BEAT_MS, type Attempt, type MemberLedger, type Standing } from '../shared/ledger/member-ledger.ts';
+import { type Attempt, BEAT_MS, type MemberLedger, type Standing } from '../shared/ledger/member-ledger.ts';
 
 /** Why an attempt at work was told to end. `stop`: this process goes away, at no cost to the member. */
 export type EndReason = Exclude<Standing, 'ok'> | 'stop';
@@ -64,7 +64,15 @@ export class Attempts {
     }
     for (const [run, entries] of byRun) {
       try {
-        const standings = await this.ledger.beat(run, entries.map((e) => ({ group: e.attempt.group, member: e.attempt.member, token: e.attempt.token, phase: e.phase })));
+        const standings = await this.ledger.beat(
+          run,
+          entries.map((e) => ({
+            group: e.attempt.group,
+            member: e.attempt.member,
+            token: e.attempt.token,
+            phase: e.phase,
+          })),
+        );
         entries.forEach((entry, i) => {
           const standing = standings[i];
           if (standing !== undefined && standing !== 'ok') entry.controller.abort(new AttemptEnded(standing));

@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
-import type { RedisPlace } from '../shared/redis.ts';
+import type { RedisPlace } from '../shared/redis/connect.ts';
 
 export interface RoleContext {
   config: Config;

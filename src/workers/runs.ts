@@ -2,11 +2,11 @@
 // must not touch (another key, a store that it cannot open) is refused here, before anything is begun.
 
 import type { Redis } from 'ioredis';
-import { type Config } from '../shared/config.ts';
+import type { Config } from '../shared/config.ts';
+import { fingerprint, type RunSettings, readSettings } from '../shared/ledger/run-settings.ts';
 import { runKey } from '../shared/ledger/script.ts';
-import { fingerprint, readSettings, type RunSettings } from '../shared/run-settings.ts';
-import type { Store } from '../shared/store.ts';
-import { openStoreAddress } from '../shared/store-open.ts';
+import { openStoreAddress } from '../shared/store/open.ts';
+import type { Store } from '../shared/store/store.ts';
 
 export interface KnownRun {
   settings: RunSettings;
@@ -33,7 +33,10 @@ export class Runs {
     if (!entry) {
       entry = this.read(run);
       // A failure to read is not remembered: the next job tries again.
-      entry.then((found) => 'refused' in found && this.known.delete(run), () => this.known.delete(run));
+      entry.then(
+        (found) => 'refused' in found && this.known.delete(run),
+        () => this.known.delete(run),
+      );
       this.known.set(run, entry);
       if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value as string);
     }
@@ -44,7 +47,11 @@ export class Runs {
     const text = await this.redis.hget(`${runKey(run)}:run`, 'settings');
     if (text === null) return { refused: 'the ledger does not know this run' };
     const settings = readSettings(text);
-    if (!this.anyKey && settings.keyFingerprint !== null && settings.keyFingerprint !== fingerprint(this.config.ambertraceApiKey)) {
+    if (
+      !this.anyKey &&
+      settings.keyFingerprint !== null &&
+      settings.keyFingerprint !== fingerprint(this.config.ambertraceApiKey)
+    ) {
       return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
     }
     return { settings, store: await openStoreAddress(settings.store) };

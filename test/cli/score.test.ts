@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { score } from '../../src/cli/score.ts';
+import { score } from '../../src/cli/verbs/score.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 
 let dir: string;

@@ -6,12 +6,12 @@ import { type PlannedGroup, planGroups } from '../../src/producer/plan.ts';
 import { storePlan } from '../../src/producer/plan-store.ts';
 import { objectKey, packKey, sha256 } from '../../src/shared/claim.ts';
 import { readConfig } from '../../src/shared/config.ts';
-import { decodeDocument, encodeDocument, type PlanDocument } from '../../src/shared/plan.ts';
-import { readDocument, readHeld, readPlanIndex } from '../../src/shared/plan-reader.ts';
-import { printProblems } from '../../src/shared/spec-problem.ts';
-import { readSpec } from '../../src/shared/spec-reader.ts';
-import type { Store } from '../../src/shared/store.ts';
-import type { Value } from '../../src/shared/value.ts';
+import type { Value } from '../../src/shared/json/value.ts';
+import { decodeDocument, encodeDocument, type PlanDocument } from '../../src/shared/plan/plan.ts';
+import { readDocument, readHeld, readPlanIndex } from '../../src/shared/plan/reader.ts';
+import { printProblems } from '../../src/shared/spec/problem.ts';
+import { readSpec } from '../../src/shared/spec/reader.ts';
+import type { Store } from '../../src/shared/store/store.ts';
 
 /** A store in memory that counts, and can fail. */
 class MemoryStore implements Store {

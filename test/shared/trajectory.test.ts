@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { FarmError } from '../../src/shared/errors.ts';
+import { mapOf, type ValueMap } from '../../src/shared/json/value.ts';
 import {
   canonicalText,
   fingerprint,
@@ -10,7 +11,6 @@ import {
   serializeTrajectory,
   type Trajectory,
 } from '../../src/shared/trajectory.ts';
-import { mapOf, type ValueMap } from '../../src/shared/value.ts';
 import { readVectors, type VectorCase } from '../support/vector-file.ts';
 
 const cases = readVectors('cr-formats').filter((c) => typeof c.in.get('file_text') === 'string');

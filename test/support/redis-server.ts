@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import type { RedisPlace } from '../../src/shared/redis.ts';
+import type { RedisPlace } from '../../src/shared/redis/connect.ts';
 
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 

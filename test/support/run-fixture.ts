@@ -2,14 +2,14 @@
 // (small and large trajectories, reports, no result), and a ledger that holds the entries and forgets nothing.
 
 import { claimOf, objectKey, packKey, sha256 } from '../../src/shared/claim.ts';
-import { putContent } from '../../src/shared/content.ts';
 import type { ClosedGroup, RunIdentity } from '../../src/shared/group.ts';
-import { dumpJson } from '../../src/shared/json.ts';
+import { dumpJson } from '../../src/shared/json/json.ts';
+import { mapOf } from '../../src/shared/json/value.ts';
 import type { Member } from '../../src/shared/outcome.ts';
-import { encodeDocument, encodeEntry, type PlanRef, type Play } from '../../src/shared/plan.ts';
-import type { LedgerEntry } from '../../src/shared/shard.ts';
-import type { Store } from '../../src/shared/store.ts';
-import { mapOf } from '../../src/shared/value.ts';
+import { encodeDocument, encodeEntry, type PlanRef, type Play } from '../../src/shared/plan/plan.ts';
+import { putContent } from '../../src/shared/store/content.ts';
+import type { LedgerEntry } from '../../src/shared/store/shard.ts';
+import type { Store } from '../../src/shared/store/store.ts';
 import {
   type CollectorLedger,
   collectShard,

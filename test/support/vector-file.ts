@@ -3,9 +3,9 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { parseJson } from '../../src/shared/json.ts';
-import { lengthOf, repr } from '../../src/shared/py-text.ts';
-import { isMap, sameValue, type Value, type ValueMap } from '../../src/shared/value.ts';
+import { parseJson } from '../../src/shared/json/json.ts';
+import { isMap, sameValue, type Value, type ValueMap } from '../../src/shared/json/value.ts';
+import { lengthOf, repr } from '../../src/shared/python/text.ts';
 
 export interface VectorCase {
   id: string;

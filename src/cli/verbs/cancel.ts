@@ -6,9 +6,9 @@ import { EXIT, missingError } from '../../shared/errors.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
 import { processIdentity } from '../../shared/process-identity.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { finishedStatus, unknownRun } from '../stored-run.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { finishHere } from '../finish-here.ts';
+import { finishedStatus, unknownRun } from '../stored-run.ts';
 
 const DEADLINE_MS = 60_000;
 
@@ -28,7 +28,12 @@ export async function cancel(args: { run: string }): Promise<number> {
     const owner = processIdentity();
     const deadline = Date.now() + DEADLINE_MS;
     while ((await ledger.field('manifest')) === null) {
-      if (Date.now() > deadline) throw missingError('cancel_slow', `run ${args.run} is cancelled, and its last groups are not written yet`, `./farm status ${args.run} tells how far it is`);
+      if (Date.now() > deadline)
+        throw missingError(
+          'cancel_slow',
+          `run ${args.run} is cancelled, and its last groups are not written yet`,
+          `./farm status ${args.run} tells how far it is`,
+        );
       await finishHere({ config, redis, place, ledger, owner, log: openLog(config, 'cancel') });
       await wait(100);
     }

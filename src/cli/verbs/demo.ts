@@ -1,13 +1,13 @@
 // `farm demo`: sets the machine up, then runs the main job on embedded defaults: real Redis, real sandboxes, the local
 // AmberTrace simulator over HTTP, a folder as the store. A new run each time.
 
-import { fileURLToPath } from 'node:url';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { type GroupRecord, groupRecordSchema } from '../../shared/group.ts';
-import { openStoreAddress } from '../../shared/store-open.ts';
-import { resultsFromStore } from '../../shared/store-results.ts';
+import { openStoreAddress } from '../../shared/store/open.ts';
+import { resultsFromStore } from '../../shared/store/results.ts';
 import { startSimulator } from '../../simulator/server.ts';
 import { setUp } from '../set-up.ts';
 import { runSpec } from './run.ts';
@@ -23,17 +23,24 @@ export async function demo(args: { json: boolean }): Promise<number> {
   try {
     const config = { ...readConfig(), ambertraceApiKey: KEY, ambertraceBaseUrl: simulator.baseUrl };
     const environment = { AMBERTRACE_API_KEY: KEY, AMBERTRACE_BASE_URL: simulator.baseUrl };
-    const report = await runSpec(config, { spec: SPEC, runId: null, workers: null, detach: false, json: args.json }, { level: 'warn', environment, onOpened: () => {} });
+    const report = await runSpec(
+      config,
+      { spec: SPEC, runId: null, workers: null, detach: false, json: args.json },
+      { level: 'warn', environment, onOpened: () => {} },
+    );
     if (report.exit !== EXIT.ok) return report.exit;
     const store = await openStoreAddress(config.store);
     const groups: GroupRecord[] = [];
-    for await (const { line } of resultsFromStore(store, report.run, 0)) groups.push(groupRecordSchema.parse(JSON.parse(line)));
+    for await (const { line } of resultsFromStore(store, report.run, 0))
+      groups.push(groupRecordSchema.parse(JSON.parse(line)));
     const seconds = Number(((performance.now() - began) / 1000).toFixed(2));
     const members = groups.flatMap((g) => g.members);
     if (args.json) {
       const folder = path.join(config.store, 'runs', report.run);
       const signal = groups.filter((g) => !g.degenerate).length;
-      process.stdout.write(`${JSON.stringify({ run: report.run, groups: groups.length, members: members.length, seconds, with_signal: signal, completed: report.status?.members.completed, no_result: report.status?.members.by_cause, folder })}\n`);
+      process.stdout.write(
+        `${JSON.stringify({ run: report.run, groups: groups.length, members: members.length, seconds, with_signal: signal, completed: report.status?.members.completed, no_result: report.status?.members.by_cause, folder })}\n`,
+      );
     } else process.stdout.write(pageOf(report.run, groups, seconds, config.store));
     return EXIT.ok;
   } finally {
@@ -45,7 +52,10 @@ function pageOf(run: string, groups: readonly GroupRecord[], seconds: number, st
   const rows = [...groups].sort((a, b) => a.group - b.group).map(rowOf);
   const head = ['group', 'task', 'mean', 'std', 'signal', 'completed', 'no result', 'slowest'];
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => (row[i] as string).length)));
-  const line = (cells: readonly string[]): string => cells.map((cell, i) => (i === 1 ? cell.padEnd(widths[i] as number) : cell.padStart(widths[i] as number))).join('  ');
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, i) => (i === 1 ? cell.padEnd(widths[i] as number) : cell.padStart(widths[i] as number)))
+      .join('  ');
   const members = groups.reduce((n, g) => n + g.members.length, 0);
   const signal = groups.filter((g) => !g.degenerate).length;
   return [

@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, messageOf } from '../../shared/errors.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { openStoreAddress } from '../../shared/store-open.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
+import { openStoreAddress } from '../../shared/store/open.ts';
 import { requireSandbox } from '../needs.ts';
 
 interface Finding {
@@ -19,7 +19,13 @@ interface Finding {
 
 export async function doctor(args: { json: boolean }): Promise<number> {
   const config = readConfig();
-  const findings = [node(), await part('sandbox', () => sandbox(config)), await part('redis', () => redis(config)), await part('store', () => store(config)), ambertrace(config)];
+  const findings = [
+    node(),
+    await part('sandbox', () => sandbox(config)),
+    await part('redis', () => redis(config)),
+    await part('store', () => store(config)),
+    ambertrace(config),
+  ];
   if (args.json) process.stdout.write(`${JSON.stringify(findings)}\n`);
   else
     for (const f of findings) {
@@ -44,7 +50,15 @@ function node(): Finding {
 
 async function sandbox(config: Config): Promise<string> {
   await requireSandbox(config, 'rollout-farm/python');
-  const { stdout } = await promisify(execFile)('docker', ['info', '--format', '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, runtimes {{range $k, $v := .Runtimes}}{{$k}} {{end}}, in {{.DockerRootDir}}'], { timeout: 10_000 }).catch(() => ({ stdout: 'answers' }));
+  const { stdout } = await promisify(execFile)(
+    'docker',
+    [
+      'info',
+      '--format',
+      '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, runtimes {{range $k, $v := .Runtimes}}{{$k}} {{end}}, in {{.DockerRootDir}}',
+    ],
+    { timeout: 10_000 },
+  ).catch(() => ({ stdout: 'answers' }));
   return `Docker ${stdout.trim()}`;
 }
 
@@ -68,5 +82,12 @@ async function store(config: Config): Promise<string> {
 
 function ambertrace(config: Config): Finding {
   const where = config.ambertraceBaseUrl ?? 'https://app.ambertrace.ai (default)';
-  return { part: 'ambertrace', ok: true, found: config.ambertraceApiKey === null ? `no AMBERTRACE_API_KEY: verified tasks need one (${where})` : `a key is set, for ${where}; not asked` };
+  return {
+    part: 'ambertrace',
+    ok: true,
+    found:
+      config.ambertraceApiKey === null
+        ? `no AMBERTRACE_API_KEY: verified tasks need one (${where})`
+        : `a key is set, for ${where}; not asked`,
+  };
 }

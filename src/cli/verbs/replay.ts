@@ -4,12 +4,12 @@
 import { existsSync } from 'node:fs';
 import pLimit from 'p-limit';
 import { readConfig } from '../../shared/config.ts';
-import { readContent } from '../../shared/content.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { groupRecordSchema } from '../../shared/group.ts';
-import { runPlacements } from '../../shared/shard-places.ts';
-import { resultsFromStore } from '../../shared/store-results.ts';
-import { RUN_ID } from '../../shared/store-open.ts';
+import { readContent } from '../../shared/store/content.ts';
+import { RUN_ID } from '../../shared/store/open.ts';
+import { resultsFromStore } from '../../shared/store/results.ts';
+import { runPlacements } from '../../shared/store/shard-places.ts';
 import { parseTrajectory, type Trajectory } from '../../shared/trajectory.ts';
 import { type ReplayReport, replayTrajectory } from '../../workers/rollout/replay.ts';
 import { EpisodeBoxes } from '../episode-box.ts';
@@ -28,17 +28,25 @@ export async function replay(args: { targets: string[]; json: boolean }): Promis
   for (const target of args.targets) items.push(...(await itemsOf(target)));
   const limit = pLimit(rolloutSlots());
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => controller.abort(new Error(`interrupted by ${signal}`)));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => controller.abort(new Error(`interrupted by ${signal}`)));
   const reports = await Promise.all(items.map((item) => limit(() => replayOne(item, controller.signal))));
   if (controller.signal.aborted) return EXIT.interrupted;
   const ok = reports.every((r) => r.ok);
-  const mismatches = reports.flatMap((r, i) => r.mismatches.map((m) => (items.length === 1 ? m : `${items[i]?.name}: ${m}`)));
+  const mismatches = reports.flatMap((r, i) =>
+    r.mismatches.map((m) => (items.length === 1 ? m : `${items[i]?.name}: ${m}`)),
+  );
   const steps = reports.reduce((n, r) => n + r.steps, 0);
   if (args.json) process.stdout.write(`${JSON.stringify({ ok, steps, episodes: items.length, mismatches })}\n`);
   else {
-    process.stdout.write(ok ? `replay: reproduced OK (${items.length} episodes, ${steps} steps)\n` : `replay: MISMATCH (${mismatches.length} issue(s) over ${items.length} episodes, ${steps} steps)\n`);
+    process.stdout.write(
+      ok
+        ? `replay: reproduced OK (${items.length} episodes, ${steps} steps)\n`
+        : `replay: MISMATCH (${mismatches.length} issue(s) over ${items.length} episodes, ${steps} steps)\n`,
+    );
     for (const mismatch of mismatches) process.stdout.write(`  - ${mismatch}\n`);
-    for (const [i, r] of reports.entries()) if (r.unrecorded.length > 0) process.stderr.write(`${items[i]?.name}: unrecorded: ${r.unrecorded.join(', ')}\n`);
+    for (const [i, r] of reports.entries())
+      if (r.unrecorded.length > 0) process.stderr.write(`${items[i]?.name}: unrecorded: ${r.unrecorded.join(', ')}\n`);
   }
   return ok ? EXIT.ok : EXIT.unsound;
 }
@@ -47,7 +55,9 @@ async function replayOne(item: Item, signal: AbortSignal): Promise<ReplayReport>
   const trajectory = await item.load();
   const boxes = new EpisodeBoxes(readConfig(), 'docker');
   try {
-    return await replayTrajectory(trajectory, (name, config) => boxes.environment(name, config, signal), { expected: item.expected });
+    return await replayTrajectory(trajectory, (name, config) => boxes.environment(name, config, signal), {
+      expected: item.expected,
+    });
   } catch (error) {
     if (signal.aborted) return { ok: false, steps: 0, mismatches: [], unrecorded: [] };
     throw error;
@@ -75,7 +85,11 @@ async function itemsOf(target: string): Promise<Item[]> {
       items.push({
         name,
         load: async () => parseTrajectory(await readContent(store, claim, places.get(claim.sha256)), `${run} ${name}`),
-        expected: { envId: certificate.env, steps, ...(components.env === undefined ? {} : { totalReward: components.env }) },
+        expected: {
+          envId: certificate.env,
+          steps,
+          ...(components.env === undefined ? {} : { totalReward: components.env }),
+        },
       });
     }
   }

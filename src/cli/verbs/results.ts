@@ -4,7 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
-import { connectRedis } from '../../shared/redis.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { openResults } from '../results-reader.ts';
 
 const FOLLOW_MS = 200;
@@ -17,13 +17,19 @@ export async function results(args: { run: string; after: string | null; follow:
     let seq = 0;
     if (args.after !== null) {
       const at = await reader.seqOf(args.after);
-      if ('fault' in at) throw inputError('cursor', `--after: the cursor ${JSON.stringify(args.after)} ${at.fault}`, 'take the "cursor" of a record of this run');
+      if ('fault' in at)
+        throw inputError(
+          'cursor',
+          `--after: the cursor ${JSON.stringify(args.after)} ${at.fault}`,
+          'take the "cursor" of a record of this run',
+        );
       seq = at.seq;
     }
     for (;;) {
       const over = await reader.isOver();
       for await (const row of reader.after(seq)) {
-        if (!process.stdout.write(`${row.line}\n`)) await new Promise<void>((resolve) => process.stdout.once('drain', () => resolve()));
+        if (!process.stdout.write(`${row.line}\n`))
+          await new Promise<void>((resolve) => process.stdout.once('drain', () => resolve()));
         seq = row.seq;
       }
       if (!args.follow || over) return EXIT.ok;

@@ -4,11 +4,11 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { readSettings } from '../../shared/ledger/run-settings.ts';
 import { isKnownDead } from '../../shared/process-identity.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import type { RunRoots } from '../../shared/run-claims.ts';
-import { removeRun } from '../../shared/run-removal.ts';
-import { readSettings } from '../../shared/run-settings.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
+import type { RunRoots } from '../../shared/store/run-claims.ts';
+import { removeRun } from '../../shared/store/run-removal.ts';
 import { locate } from './verify-run.ts';
 
 export async function rm(args: { run: string }): Promise<number> {
@@ -21,10 +21,17 @@ export async function rm(args: { run: string }): Promise<number> {
       throw inputError('run_at_work', `run ${run} is at work`, `./farm cancel ${run} first`);
     }
     const others = (await knownRuns(redis, null)).filter((other) => other !== run);
-    const unfinished = await Promise.all(others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null));
-    const removal = await removeRun(store, run, { othersUnfinished: unfinished.includes(true), roots: rootsOf(fields.settings) });
+    const unfinished = await Promise.all(
+      others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null),
+    );
+    const removal = await removeRun(store, run, {
+      othersUnfinished: unfinished.includes(true),
+      roots: rootsOf(fields.settings),
+    });
     await forgetRun(redis, run);
-    process.stderr.write(`farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`);
+    process.stderr.write(
+      `farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`,
+    );
     return EXIT.ok;
   } finally {
     await store.close();

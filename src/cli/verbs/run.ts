@@ -2,25 +2,25 @@
 // it to its end, and leaves nothing behind however it ends.
 
 import { randomBytes } from 'node:crypto';
+import { Driver, type DriverEnd } from '../../producer/driver.ts';
+import { openRun } from '../../producer/open-run.ts';
 import type { Config } from '../../shared/config.ts';
 import { readConfig } from '../../shared/config.ts';
-import { ENVIRONMENT_CONFIGS } from '../../shared/environment-config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
-import { readStatus, type RunStatus } from '../../shared/ledger/run-status.ts';
+import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
 import { openLog } from '../../shared/log.ts';
 import { present } from '../../shared/presence.ts';
 import { processIdentity } from '../../shared/process-identity.ts';
 import { MemberQueue, privateRealm, SHARED_REALM } from '../../shared/queue.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { printProblems } from '../../shared/spec-problem.ts';
-import { readSpec } from '../../shared/spec-reader.ts';
-import { openStoreAddress, RUN_ID } from '../../shared/store-open.ts';
-import { Driver, type DriverEnd } from '../../producer/driver.ts';
-import { openRun } from '../../producer/open-run.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
+import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
+import { printProblems } from '../../shared/spec/problem.ts';
+import { readSpec } from '../../shared/spec/reader.ts';
+import { openStoreAddress, RUN_ID } from '../../shared/store/open.ts';
+import { Interrupts } from '../interrupts.ts';
 import { requireSandbox } from '../needs.ts';
 import { Progress } from '../progress.ts';
 import { ordersFor } from '../roles.ts';
-import { Interrupts } from '../interrupts.ts';
 import { Supervisor } from '../supervisor.ts';
 
 export interface RunArguments {
@@ -34,7 +34,11 @@ export interface RunArguments {
 export async function run(args: RunArguments): Promise<number> {
   const config = readConfig();
   const level = process.stderr.isTTY ? 'warn' : 'info';
-  const report = await runSpec(config, args, { level, environment: {}, onOpened: (id) => !args.json && process.stdout.write(`${id}\n`) });
+  const report = await runSpec(config, args, {
+    level,
+    environment: {},
+    onOpened: (id) => !args.json && process.stdout.write(`${id}\n`),
+  });
   if (args.json && report.status !== null) process.stdout.write(`${JSON.stringify(report.status)}\n`);
   return report.exit;
 }
@@ -56,17 +60,31 @@ export interface RunReport {
 /** The verb's body, for `demo` too. */
 export async function runSpec(config: Config, args: RunArguments, setting: RunSetting): Promise<RunReport> {
   const id = args.runId ?? `run-${randomBytes(5).toString('hex')}`;
-  if (!RUN_ID.test(id)) throw inputError('run_id', `--run-id ${JSON.stringify(id)} is not a run id`, 'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit');
+  if (!RUN_ID.test(id))
+    throw inputError(
+      'run_id',
+      `--run-id ${JSON.stringify(id)} is not a run id`,
+      'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit',
+    );
   const read = await readSpec(args.spec, config);
   if (!read.ok) {
     process.stderr.write(printProblems(read.problems));
     return { exit: EXIT.input, run: id, status: null };
   }
-  if (read.kind !== 'run') throw inputError('spec_without_tasks', `${args.spec} configures a verifier, and no run: it has no tasks`, 'use it with ./farm check or ./farm score');
+  if (read.kind !== 'run')
+    throw inputError(
+      'spec_without_tasks',
+      `${args.spec} configures a verifier, and no run: it has no tasks`,
+      'use it with ./farm check or ./farm score',
+    );
   const { spec, source } = read;
   for (const warning of read.warnings) process.stderr.write(`farm: ${warning}\n`);
   if (source.verified > 0 && config.ambertraceApiKey === null) {
-    throw inputError('no_key', 'the spec has verified tasks, and AMBERTRACE_API_KEY is not set', 'put the platform’s query-only key (at_…) into the environment');
+    throw inputError(
+      'no_key',
+      'the spec has verified tasks, and AMBERTRACE_API_KEY is not set',
+      'put the platform’s query-only key (at_…) into the environment',
+    );
   }
   const interrupts = new Interrupts();
   const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
@@ -81,14 +99,27 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const brings = !(has('rollout') && has('collect') && (source.verified === 0 || has('verify')));
   if (args.detach && brings) {
     redis.disconnect();
-    throw missingError('no_workers', '--detach needs workers that are there already, and there are none', 'start ./farm up in another shell');
+    throw missingError(
+      'no_workers',
+      '--detach needs workers that are there already, and there are none',
+      'start ./farm up in another shell',
+    );
   }
   const realm = brings ? privateRealm(id) : SHARED_REALM;
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
   let supervisor: Supervisor | null = null;
   try {
-    const opened = await openRun({ run: id, redis, spec, source, store, realm, owner, ambertraceKey: config.ambertraceApiKey });
+    const opened = await openRun({
+      run: id,
+      redis,
+      spec,
+      source,
+      store,
+      realm,
+      owner,
+      ambertraceKey: config.ambertraceApiKey,
+    });
     setting.onOpened(id);
     if (args.detach) {
       await opened.ledger.undrive(owner);
@@ -110,7 +141,12 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     if (brings && !over) {
       const orders = ordersFor({ realm, run: id, rollout: args.workers, verify: null, verifies: source.verified > 0 });
       const environment = { LOG_LEVEL: config.logLevel ?? setting.level, ...setting.environment };
-      supervisor = new Supervisor({ orders, environment, log, onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => {}) });
+      supervisor = new Supervisor({
+        orders,
+        environment,
+        log,
+        onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => {}),
+      });
     }
     interrupts.onFirst(() => {
       process.stderr.write('\nfarm: draining (members at work get up to 30 s; once more to stop now)\n');
@@ -135,9 +171,17 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   }
 }
 
-async function exitOf(end: DriverEnd, ledger: { field(name: string): Promise<string | null> }, interrupts: Interrupts): Promise<number> {
+async function exitOf(
+  end: DriverEnd,
+  ledger: { field(name: string): Promise<string | null> },
+  interrupts: Interrupts,
+): Promise<number> {
   if ('drained' in end) return interrupts.exitCode;
-  if ('lost' in end) throw new FarmError('driver_lost', 'another command drives this run now', { exit: EXIT.missing, hint: 'follow it with ./farm status' });
+  if ('lost' in end)
+    throw new FarmError('driver_lost', 'another command drives this run now', {
+      exit: EXIT.missing,
+      hint: 'follow it with ./farm status',
+    });
   if (end.state !== 'stopped') return EXIT.ok;
   process.stderr.write(`farm: the run stopped: ${(await ledger.field('reason')) ?? ''}\n`);
   return Number((await ledger.field('exit')) || EXIT.missing);
@@ -149,6 +193,8 @@ async function report(redis: Parameters<typeof readStatus>[0], run: string): Pro
   const { members, groups } = status;
   const causes = Object.entries(members.by_cause).map(([cause, n]) => `${n} ${cause}`);
   const without = members.no_result > 0 ? `, ${members.no_result} without result (${causes.join(', ')})` : '';
-  process.stderr.write(`farm: run ${run} ${status.state}: ${groups.closed} of ${groups.planned} groups closed, ${members.completed} members completed${without}\n`);
+  process.stderr.write(
+    `farm: run ${run} ${status.state}: ${groups.closed} of ${groups.planned} groups closed, ${members.completed} members completed${without}\n`,
+  );
   return status;
 }

@@ -4,9 +4,9 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
 import { readStatus } from '../../shared/ledger/run-status.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { runsInStore } from '../../shared/run-claims.ts';
-import { openStoreAddress } from '../../shared/store-open.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
+import { openStoreAddress } from '../../shared/store/open.ts';
+import { runsInStore } from '../../shared/store/run-claims.ts';
 import { finishedStatus } from '../stored-run.ts';
 import { line } from './status.ts';
 
@@ -17,7 +17,8 @@ export async function runs(args: { json: boolean }): Promise<number> {
   try {
     const names = new Set([...(await knownRuns(redis, null)), ...(await runsInStore(store))]);
     const rows = [];
-    for (const run of [...names].sort()) rows.push((await readStatus(redis, run)) ?? (await finishedStatus(config, run)));
+    for (const run of [...names].sort())
+      rows.push((await readStatus(redis, run)) ?? (await finishedStatus(config, run)));
     const found = rows.filter((row) => row !== null);
     if (args.json) process.stdout.write(`${JSON.stringify(found)}\n`);
     else for (const row of found) process.stdout.write(`${line(row)}\n`);

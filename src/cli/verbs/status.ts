@@ -4,8 +4,8 @@
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
-import { readStatus, type RunStatus } from '../../shared/ledger/run-status.ts';
-import { connectRedis } from '../../shared/redis.ts';
+import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { finishedStatus, unknownRun } from '../stored-run.ts';
 
 export async function status(args: { run: string | null; json: boolean }): Promise<number> {
@@ -13,7 +13,9 @@ export async function status(args: { run: string | null; json: boolean }): Promi
   const { redis } = await connectRedis(config);
   try {
     if (args.run === null) {
-      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)))).filter((s) => s !== null);
+      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)))).filter(
+        (s) => s !== null,
+      );
       if (args.json) process.stdout.write(`${JSON.stringify(all)}\n`);
       else for (const s of all) process.stdout.write(`${line(s)}\n`);
       return EXIT.ok;
@@ -39,8 +41,10 @@ export function people(s: RunStatus): string {
     line(s),
     ...(s.reason ? [`  ${s.reason}`] : []),
     `  completed ${s.members.completed}, without result ${s.members.no_result}${causes.length > 0 ? ` (${causes.join(', ')})` : ''}, at work ${s.members.in_flight}`,
-    ...s.waiting_for.map((w) => `  waiting for ${w.member}: ${w.phase}, since ${w.since_s} s${w.deadline_s === null ? '' : `; its group closes in ${w.deadline_s} s`}`),
+    ...s.waiting_for.map(
+      (w) =>
+        `  waiting for ${w.member}: ${w.phase}, since ${w.since_s} s${w.deadline_s === null ? '' : `; its group closes in ${w.deadline_s} s`}`,
+    ),
   ];
   return `${lines.join('\n')}\n`;
 }
-

@@ -10,7 +10,12 @@ import { EXIT } from '../../shared/errors.ts';
 import { setUp } from '../set-up.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const resultSchema = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), numFailedTestSuites: z.int(), success: z.boolean() });
+const resultSchema = z.object({
+  numPassedTests: z.int(),
+  numFailedTests: z.int(),
+  numFailedTestSuites: z.int(),
+  success: z.boolean(),
+});
 
 export async function test(args: { filter: string[] }): Promise<number> {
   await setUp();
@@ -18,11 +23,19 @@ export async function test(args: { filter: string[] }): Promise<number> {
   try {
     const out = path.join(folder, 'result.json');
     const checked = args.filter.length > 0 ? 0 : await run('npm', ['run', '--silent', 'check']);
-    const tested = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${out}`, ...args.filter]);
+    const tested = await run(process.execPath, [
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${out}`,
+      ...args.filter,
+    ]);
     const result = readResult(out);
     const passed = (result?.numPassedTests ?? 0) + (checked === 0 && args.filter.length === 0 ? 1 : 0);
     // A suite that could not be loaded has no failed test in it, and has failed all the same.
-    const failed = (result?.numFailedTests ?? 1) + (checked === 0 ? 0 : 1) + (tested !== 0 && result?.numFailedTests === 0 ? 1 : 0);
+    const failed =
+      (result?.numFailedTests ?? 1) + (checked === 0 ? 0 : 1) + (tested !== 0 && result?.numFailedTests === 0 ? 1 : 0);
     process.stdout.write(`${passed} passed, ${failed} failed\n`);
     return failed === 0 ? EXIT.ok : EXIT.unsound;
   } finally {

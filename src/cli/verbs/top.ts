@@ -6,7 +6,7 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
 import { readStatus } from '../../shared/ledger/run-status.ts';
-import { connectRedis } from '../../shared/redis.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { people } from './status.ts';
 
 const EVERY_MS = 1_000;
@@ -19,7 +19,9 @@ export async function top(): Promise<number> {
   try {
     while (!gone.signal.aborted) {
       const all = await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)));
-      const live = all.filter((s) => s !== null && s.state !== 'done' && s.state !== 'cancelled').filter((s) => s !== null);
+      const live = all
+        .filter((s) => s !== null && s.state !== 'done' && s.state !== 'cancelled')
+        .filter((s) => s !== null);
       const text = live.length > 0 ? live.map(people).join('\n') : 'nothing is at work\n';
       process.stdout.write(screen ? `\x1b[H\x1b[2J${text}` : `${text}\n`);
       await wait(EVERY_MS, undefined, { signal: gone.signal }).catch(() => {});

@@ -1,12 +1,12 @@
 // `farm up`: every role of the shared realm in one place, until it is stopped. It drives runs that nobody drives: those
 // that `run --detach` submitted, and those whose driver died.
 
+import { Adopter } from '../../producer/adopter.ts';
 import { readConfig } from '../../shared/config.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
 import { SHARED_REALM } from '../../shared/queue.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { Adopter } from '../../producer/adopter.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { Interrupts } from '../interrupts.ts';
 import { ordersFor } from '../roles.ts';
 import { Supervisor } from '../supervisor.ts';

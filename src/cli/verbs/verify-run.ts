@@ -4,12 +4,12 @@ import path from 'node:path';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
-import { connectRedis } from '../../shared/redis.ts';
-import { readSettings } from '../../shared/run-settings.ts';
-import { runPrefix } from '../../shared/shard-name.ts';
-import type { Store } from '../../shared/store.ts';
-import { openStoreAddress, RUN_ID, splitRunAddress } from '../../shared/store-open.ts';
-import { verifyRun } from '../../shared/verify-run.ts';
+import { readSettings } from '../../shared/ledger/run-settings.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
+import { openStoreAddress, RUN_ID, splitRunAddress } from '../../shared/store/open.ts';
+import { runPrefix } from '../../shared/store/shard-name.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { verifyRun } from '../../shared/store/verify-run.ts';
 import { unknownRun } from '../stored-run.ts';
 
 const SHOWN = 50;
@@ -20,7 +20,9 @@ export async function verifyRunVerb(args: { run: string; json: boolean }): Promi
     const check = await verifyRun(store, run);
     if (args.json) process.stdout.write(`${JSON.stringify({ run, ...check })}\n`);
     else if (check.ok) {
-      process.stdout.write(`${run}: sound: ${check.groups} groups, ${check.members} members (${check.completed} completed, ${check.noResult} without result), every hash right\n`);
+      process.stdout.write(
+        `${run}: sound: ${check.groups} groups, ${check.members} members (${check.completed} completed, ${check.noResult} without result), every hash right\n`,
+      );
     } else {
       for (const fault of check.faults.slice(0, SHOWN)) process.stdout.write(`${run}: ${fault}\n`);
       if (check.faults.length > SHOWN) process.stdout.write(`… and ${check.faults.length - SHOWN} more\n`);

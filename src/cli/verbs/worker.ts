@@ -19,12 +19,18 @@ export async function worker(args: { role: string; concurrency: number | null })
   const log = openLog(config, role);
   const interrupts = new Interrupts();
   const name = `${role}-${process.pid}-${randomBytes(4).toString('hex')}`;
-  const started = await startRole(config, { role, realm: SHARED_REALM, concurrency: args.concurrency ?? SLOTS[role](), run: null, worker: name }, log);
+  const started = await startRole(
+    config,
+    { role, realm: SHARED_REALM, concurrency: args.concurrency ?? SLOTS[role](), run: null, worker: name },
+    log,
+  );
   log.info({ worker: name }, 'ready');
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   log.info('draining');
   // A worker's grace is its episodes' own deadline: members at work end by themselves.
-  const second = new Promise<'second'>((resolve) => interrupts.second.addEventListener('abort', () => resolve('second'), { once: true }));
+  const second = new Promise<'second'>((resolve) =>
+    interrupts.second.addEventListener('abort', () => resolve('second'), { once: true }),
+  );
   if ((await Promise.race([started.drain(), second])) === 'second') await started.stop();
   return interrupts.exitCode;
 }

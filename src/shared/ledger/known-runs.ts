@@ -22,7 +22,13 @@ export async function knownRuns(redis: Redis, realm: string | null): Promise<str
 export async function forgetRun(redis: Redis, run: string): Promise<void> {
   let cursor = '0';
   do {
-    const [next, keys] = await redis.scan(cursor, 'MATCH', `${runKey(run).replace(/[[\]*?\\]/g, '\\$&')}:*`, 'COUNT', 1_000);
+    const [next, keys] = await redis.scan(
+      cursor,
+      'MATCH',
+      `${runKey(run).replace(/[[\]*?\\]/g, '\\$&')}:*`,
+      'COUNT',
+      1_000,
+    );
     cursor = next;
     if (keys.length > 0) await redis.unlink(...keys);
   } while (cursor !== '0');

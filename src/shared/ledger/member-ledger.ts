@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Cause, Member } from '../outcome.ts';
-import { type Place, placeSchema } from '../plan.ts';
+import { type Place, placeSchema } from '../plan/plan.ts';
 import { type Blob, packBlobs, unpackBlobs } from './blob.ts';
 import { defineScript } from './script.ts';
 

@@ -3,9 +3,9 @@
 
 import type { Redis } from 'ioredis';
 import { closedGroupSchema } from '../group.ts';
-import type { Place } from '../plan.ts';
-import type { LedgerEntry } from '../shard.ts';
-import { type Counts, sumCounts } from '../shard-record.ts';
+import type { Place } from '../plan/plan.ts';
+import type { LedgerEntry } from '../store/shard.ts';
+import { type Counts, sumCounts } from '../store/shard-record.ts';
 import { unpackBlobs } from './blob.ts';
 import type { Stage } from './member-ledger.ts';
 import { defineScript, runKey } from './script.ts';
@@ -76,12 +76,24 @@ export class RunLedger {
   }
 
   /** True if the ledger was behind the store's shards and follows them now. */
-  async adopt(shards: readonly { to: number; link: string; groups: readonly number[]; counts: Counts }[]): Promise<boolean> {
+  async adopt(
+    shards: readonly { to: number; link: string; groups: readonly number[]; counts: Counts }[],
+  ): Promise<boolean> {
     const last = shards.at(-1);
     if (!last) return false;
     const { members, completed, no_result, by_cause } = sumCounts(shards.map((s) => s.counts));
     const causes = Object.entries(by_cause);
-    const args = [shards.length, last.to, last.link, members, completed, no_result, causes.length, ...causes.flat(), ...shards.flatMap((s) => s.groups)];
+    const args = [
+      shards.length,
+      last.to,
+      last.link,
+      members,
+      completed,
+      no_result,
+      causes.length,
+      ...causes.flat(),
+      ...shards.flatMap((s) => s.groups),
+    ];
     return (await ADOPT.call(this.redis, this.run, args)) === 1;
   }
 

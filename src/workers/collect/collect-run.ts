@@ -1,10 +1,10 @@
 // One round for one run: shards of what is closed, as many as are due; the manifest when nothing more can close.
 
 import { objectKey, sha256 } from '../../shared/claim.ts';
-import { parseJson } from '../../shared/json.ts';
+import { parseJson } from '../../shared/json/json.ts';
+import { isMap, type ValueMap } from '../../shared/json/value.ts';
 import type { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
-import { isMap, type ValueMap } from '../../shared/value.ts';
 import type { KnownRun } from '../runs.ts';
 import { collectShard } from './collector.ts';
 import { finishRun } from './finish.ts';
@@ -27,7 +27,10 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
   for (;;) {
     const collected = await collectShard(known.store, ledger, identity, bounds);
     if (collected.kind === 'idle') break;
-    log.info({ run: ledger.run, shard: collected.shard.number, records: collected.shard.records, ledger: collected.kind }, 'shard');
+    log.info(
+      { run: ledger.run, shard: collected.shard.number, records: collected.shard.records, ledger: collected.kind },
+      'shard',
+    );
   }
   if (!over) return;
   const document = await readDocument(known);
@@ -43,10 +46,17 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
   if (fields.state !== 'cancelled') await ledger.setState('done');
 }
 
-async function readDocument({ settings, store }: KnownRun): Promise<{ spec: ValueMap; claim: { key: string; sha256: string; bytes: number } }> {
+async function readDocument({
+  settings,
+  store,
+}: KnownRun): Promise<{ spec: ValueMap; claim: { key: string; sha256: string; bytes: number } }> {
   const bytes = await store.get(objectKey(settings.documentSha256));
-  if (bytes === null || sha256(bytes) !== settings.documentSha256) throw new Error(`the resolved spec ${settings.documentSha256} is not in ${store.address}`);
+  if (bytes === null || sha256(bytes) !== settings.documentSha256)
+    throw new Error(`the resolved spec ${settings.documentSha256} is not in ${store.address}`);
   const spec = parseJson(bytes.toString('utf8'));
   if (!isMap(spec)) throw new Error('the resolved spec is not an object');
-  return { spec, claim: { key: `sha256/${settings.documentSha256}`, sha256: settings.documentSha256, bytes: bytes.length } };
+  return {
+    spec,
+    claim: { key: `sha256/${settings.documentSha256}`, sha256: settings.documentSha256, bytes: bytes.length },
+  };
 }

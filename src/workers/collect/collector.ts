@@ -4,13 +4,13 @@
 
 import pLimit from 'p-limit';
 import { objectKey } from '../../shared/claim.ts';
-import { checkObject } from '../../shared/content.ts';
 import { EXIT, FarmError } from '../../shared/errors.ts';
 import type { RunIdentity } from '../../shared/group.ts';
-import { type BuiltShard, buildShard, type LedgerEntry } from '../../shared/shard.ts';
-import { type ChainLink, genesis } from '../../shared/shard-name.ts';
-import { type SoundShard, shardsThatFit } from '../../shared/shard-survey.ts';
-import type { Store } from '../../shared/store.ts';
+import { checkObject } from '../../shared/store/content.ts';
+import { type BuiltShard, buildShard, type LedgerEntry } from '../../shared/store/shard.ts';
+import { type ChainLink, genesis } from '../../shared/store/shard-name.ts';
+import { type SoundShard, shardsThatFit } from '../../shared/store/shard-survey.ts';
+import type { Store } from '../../shared/store/store.ts';
 
 const READS_AT_ONCE = 8;
 

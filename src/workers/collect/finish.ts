@@ -5,13 +5,13 @@
 import type { Claim } from '../../shared/claim.ts';
 import { EXIT, FarmError } from '../../shared/errors.ts';
 import type { RunIdentity } from '../../shared/group.ts';
-import { buildManifest, type Manifest, shardEntry } from '../../shared/manifest.ts';
-import type { PlanRef } from '../../shared/plan.ts';
-import { type ChainLink, genesis, manifestKey } from '../../shared/shard-name.ts';
-import { type Counts, sumCounts } from '../../shared/shard-record.ts';
-import { surveyShards } from '../../shared/shard-survey.ts';
-import type { Store } from '../../shared/store.ts';
-import type { ValueMap } from '../../shared/value.ts';
+import type { ValueMap } from '../../shared/json/value.ts';
+import type { PlanRef } from '../../shared/plan/plan.ts';
+import { buildManifest, type Manifest, shardEntry } from '../../shared/store/manifest.ts';
+import { type ChainLink, genesis, manifestKey } from '../../shared/store/shard-name.ts';
+import { type Counts, sumCounts } from '../../shared/store/shard-record.ts';
+import { surveyShards } from '../../shared/store/shard-survey.ts';
+import type { Store } from '../../shared/store/store.ts';
 
 export interface FinishedRun {
   identity: RunIdentity;

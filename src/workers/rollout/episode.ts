@@ -3,10 +3,10 @@
 // a reward. An abort is thrown on as the signal's reason.
 
 import { type Environment, EnvironmentError, type StepResult } from '../../shared/environment.ts';
+import type { Value } from '../../shared/json/value.ts';
 import { type Cause, type Diagnostic, detailOf } from '../../shared/outcome.ts';
 import { BoxLost } from '../../shared/sandbox.ts';
 import { FORMAT_VERSION, serializeTrajectory, type Trajectory } from '../../shared/trajectory.ts';
-import type { Value } from '../../shared/value.ts';
 import type { Policy } from './policy.ts';
 
 export interface EpisodeOptions {

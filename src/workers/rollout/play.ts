@@ -1,15 +1,15 @@
 // One member's episode from its plan document to its record: read what it needs, open a box when the environment asks
 // for one, play, keep the trajectory by content, and say what the reward rests on.
 
-import { ENVIRONMENT_CONFIGS } from '../../shared/environment-config.ts';
+import { claimOf } from '../../shared/claim.ts';
+import { isMap } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import type { Attempt } from '../../shared/ledger/member-ledger.ts';
-import { putContent } from '../../shared/content.ts';
-import { claimOf } from '../../shared/claim.ts';
 import type { Cause, Certificate, Completed } from '../../shared/outcome.ts';
-import { readDocument, readHeld } from '../../shared/plan-reader.ts';
+import { readDocument, readHeld } from '../../shared/plan/reader.ts';
 import type { Box, SandboxDriver } from '../../shared/sandbox.ts';
-import { isMap } from '../../shared/value.ts';
+import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
+import { putContent } from '../../shared/store/content.ts';
 import type { Running } from '../attempts.ts';
 import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
@@ -34,9 +34,11 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
   const document = await readDocument(store, attempt.place);
   const kind = ENVIRONMENT_CONFIGS.get(document.env);
   const given = await readHeld(store, document.config);
-  if (!kind || !isMap(given)) return { status: 'no_result', cause: 'environment_error', detail: `unknown environment ${document.env}` };
+  if (!kind || !isMap(given))
+    return { status: 'no_result', cause: 'environment_error', detail: `unknown environment ${document.env}` };
   const play = document.plays[document.plays.length === 1 ? 0 : attempt.member];
-  if (!play) return { status: 'no_result', cause: 'policy_rejected', detail: 'the plan has no actions for this member' };
+  if (!play)
+    return { status: 'no_result', cause: 'policy_rejected', detail: 'the plan has no actions for this member' };
 
   const began = performance.now();
   let opened: Promise<Box> | null = null;
@@ -59,7 +61,12 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
       timeoutMs: sandbox.timeoutS * 1000,
       outputBytes: sandbox.outputKb * 1024,
     };
-    const labels = { farm: context.farmId, worker: context.worker, run: attempt.run, member: `${attempt.group}-${attempt.member}` };
+    const labels = {
+      farm: context.farmId,
+      worker: context.worker,
+      run: attempt.run,
+      member: `${attempt.group}-${attempt.member}`,
+    };
     try {
       return await context.driver.open(limits, labels, signal);
     } finally {
@@ -76,7 +83,14 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
       signal,
     });
     const policy = await givenPolicy(play, (held) => readHeld(store, held), environment);
-    const episode = await runEpisode({ environment, seed: document.seed, policy, maxSteps: settings.maxSteps, signal, knownSignature: attempt.knownSignature });
+    const episode = await runEpisode({
+      environment,
+      seed: document.seed,
+      policy,
+      maxSteps: settings.maxSteps,
+      signal,
+      knownSignature: attempt.knownSignature,
+    });
     signal.throwIfAborted();
     if (episode.status === 'no_result') return episode;
     const seconds = Math.max(0, performance.now() - began - startMs) / 1000;
@@ -115,4 +129,3 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
     );
   }
 }
-

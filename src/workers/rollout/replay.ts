@@ -3,11 +3,11 @@
 // format could not record is named as unrecorded, not held against the file.
 
 import type { Environment } from '../../shared/environment.ts';
-import { ENVIRONMENT_CONFIGS } from '../../shared/environment-config.ts';
 import { inputError } from '../../shared/errors.ts';
-import { cutCodePoints, repr, str } from '../../shared/py-text.ts';
+import { isMap, pyEqual, sameValue, type Value, type ValueMap } from '../../shared/json/value.ts';
+import { cutCodePoints, repr, str } from '../../shared/python/text.ts';
+import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { integrityMismatches, type Trajectory, totalReward } from '../../shared/trajectory.ts';
-import { isMap, pyEqual, sameValue, type Value, type ValueMap } from '../../shared/value.ts';
 import { stepOrLoss } from './episode.ts';
 
 export interface ReplayReport {

@@ -1,13 +1,13 @@
 // The rollout worker: takes a member, begins an attempt, plays its episode, and has the outcome accepted, or hands it
 // on to the verifier. What goes wrong is told to the ledger, which alone decides whether there is another try.
 
-import { BoxLost, type SandboxDriver } from '../../shared/sandbox.ts';
-import { type Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
-import { detailOf } from '../../shared/outcome.ts';
 import { messageOf } from '../../shared/errors.ts';
+import { type Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
+import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { detailOf } from '../../shared/outcome.ts';
 import { announce } from '../../shared/presence.ts';
 import { consume, type MemberJob, MemberQueue } from '../../shared/queue.ts';
-import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { BoxLost, type SandboxDriver } from '../../shared/sandbox.ts';
 import { AttemptEnded, Attempts, type Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import { type KnownRun, Runs } from '../runs.ts';
@@ -19,7 +19,11 @@ const BACKOFF_MS = [500, 2_000] as const;
 /** A dependency that fails (store, engine) gives members back; they are due again after this. */
 const DEPENDENCY_DELAY_MS = 2_000;
 
-export async function startRolloutWorker(context: RoleContext, driver: SandboxDriver, alive: () => Promise<ReadonlySet<string>>): Promise<Role> {
+export async function startRolloutWorker(
+  context: RoleContext,
+  driver: SandboxDriver,
+  alive: () => Promise<ReadonlySet<string>>,
+): Promise<Role> {
   const { redis, place, realm, worker, log } = context;
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
@@ -48,7 +52,18 @@ export async function startRolloutWorker(context: RoleContext, driver: SandboxDr
     const began = performance.now();
     try {
       const told = await settle(attempt, run, running);
-      log.info({ run: job.run, group: job.group, member: job.member, attempt: attempt.attempt, task: attempt.taskId, wall_ms: Math.round(performance.now() - began), ...told }, 'attempt');
+      log.info(
+        {
+          run: job.run,
+          group: job.group,
+          member: job.member,
+          attempt: attempt.attempt,
+          task: attempt.taskId,
+          wall_ms: Math.round(performance.now() - began),
+          ...told,
+        },
+        'attempt',
+      );
     } finally {
       attempts.end(running);
     }
@@ -72,10 +87,20 @@ export async function startRolloutWorker(context: RoleContext, driver: SandboxDr
       });
       return { status: 'no_result', cause: played.cause, detail: played.detail, ledger: ledgerSays };
     }
-    const figures = { status: 'completed', reward: played.record.reward, steps: played.record.steps, seconds: played.record.seconds, start_ms: played.startMs, diagnostics: played.record.diagnostics };
+    const figures = {
+      status: 'completed',
+      reward: played.record.reward,
+      steps: played.record.steps,
+      seconds: played.record.seconds,
+      start_ms: played.startMs,
+      diagnostics: played.record.diagnostics,
+    };
     if (!played.verify) return { ...figures, ledger: await ledger.accept(attempt, played.record, played.blobs) };
     const rolled = await ledger.rolled(attempt, JSON.stringify(played.record), played.blobs);
-    if (rolled.status === 'rolled') await verifyQueue.add(attempt.run, [{ group: attempt.group, member: attempt.member, stage: 'verify', next: rolled.next }]);
+    if (rolled.status === 'rolled')
+      await verifyQueue.add(attempt.run, [
+        { group: attempt.group, member: attempt.member, stage: 'verify', next: rolled.next },
+      ]);
     return { ...figures, ledger: rolled.status };
   }
 
@@ -86,7 +111,12 @@ export async function startRolloutWorker(context: RoleContext, driver: SandboxDr
     const stopped = reason instanceof AttemptEnded;
     const detail = detailOf(messageOf(error));
     const engine = error instanceof BoxLost;
-    await ledger.fail(attempt, { cause: engine ? 'sandbox_start' : 'environment_error', detail, charged: false, delayMs: stopped ? 0 : DEPENDENCY_DELAY_MS });
+    await ledger.fail(attempt, {
+      cause: engine ? 'sandbox_start' : 'environment_error',
+      detail,
+      charged: false,
+      delayMs: stopped ? 0 : DEPENDENCY_DELAY_MS,
+    });
     if (!stopped) {
       // The store or the engine failed, not this member: the whole run waits instead of spending its attempts.
       log.error({ run: attempt.run, error: detail }, 'a part of the farm failed');
@@ -95,7 +125,9 @@ export async function startRolloutWorker(context: RoleContext, driver: SandboxDr
     return { status: 'given back', why: detail };
   }
 
-  const consumer = consume(place, realm, 'rollout', context.concurrency, handle, (error) => log.error({ error: messageOf(error) }, 'queue'));
+  const consumer = consume(place, realm, 'rollout', context.concurrency, handle, (error) =>
+    log.error({ error: messageOf(error) }, 'queue'),
+  );
 
   const close = async (): Promise<void> => {
     clearInterval(sweeper);

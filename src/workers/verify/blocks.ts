@@ -2,7 +2,7 @@
 // expression `<decision>\s*(.*?)\s*</decision>` (DOTALL, IGNORECASE) would find them, but by a scan that takes
 // linear time, because a completion must not be able to stall its worker.
 
-import { isSpaceUnit, strip } from '../../shared/py-text.ts';
+import { isSpaceUnit, strip } from '../../shared/python/text.ts';
 
 // Python's IGNORECASE lets U+017F stand for s, and U+0130 and U+0131 for i.
 const I = '[iI\\u0130\\u0131]';

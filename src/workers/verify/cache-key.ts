@@ -2,8 +2,8 @@
 // adds the upstream and an epoch to it.
 
 import { createHash } from 'node:crypto';
-import { dumpJson } from '../../shared/json.ts';
-import type { Value } from '../../shared/value.ts';
+import { dumpJson } from '../../shared/json/json.ts';
+import type { Value } from '../../shared/json/value.ts';
 import type { ParsedCompletion } from './parser.ts';
 
 type Query = Pick<ParsedCompletion, 'query' | 'facts' | 'relations' | 'predictions'>;

@@ -5,8 +5,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../shared/errors.ts';
+import type { ValueMap } from '../../shared/json/value.ts';
 import { detailOf } from '../../shared/outcome.ts';
-import type { ValueMap } from '../../shared/value.ts';
 import { CallFailed, HttpCaller } from './http-call.ts';
 import type { Denial } from './report.ts';
 import { itemMeanings, type Meaning, meaningOf } from './wire.ts';

@@ -1,6 +1,6 @@
 // Whether every number of a value is finite: a NaN or an infinity is refused where it arises.
 
-import { isMap, type Value } from '../../shared/value.ts';
+import { isMap, type Value } from '../../shared/json/value.ts';
 
 export function allFinite(value: Value): boolean {
   if (typeof value === 'number') return Number.isFinite(value);

@@ -1,11 +1,11 @@
 // A completion as the payload to verify: query, facts, relations, and the model's own answer. The two parsers are
 // the library's, to the character. Nothing in a completion raises: what they cannot read is null, and earns the floor.
 
-import { parseJson } from '../../shared/json.ts';
-import { formatTemplate } from '../../shared/py-format.ts';
-import { FormatFault } from '../../shared/py-format-spec.ts';
-import { isMap, type Value, type ValueMap } from '../../shared/value.ts';
-import type { ParserConfig } from '../../shared/verifier-config.ts';
+import { parseJson } from '../../shared/json/json.ts';
+import { isMap, type Value, type ValueMap } from '../../shared/json/value.ts';
+import { formatTemplate } from '../../shared/python/format.ts';
+import { FormatFault } from '../../shared/python/format-spec.ts';
+import type { ParserConfig } from '../../shared/spec/verifier-config.ts';
 import { decisionBlock, reasoningOf } from './blocks.ts';
 import { readFacts } from './regex-parser.ts';
 

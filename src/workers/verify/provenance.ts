@@ -1,9 +1,9 @@
 // Whether the asserted facts can be found in the prompt: the library's substring checker. It judges only what a
 // substring can show; flags, lists and nulls are exempt.
 
-import { floatRepr } from '../../shared/json.ts';
-import { strip } from '../../shared/py-text.ts';
-import type { Value, ValueMap } from '../../shared/value.ts';
+import { floatRepr } from '../../shared/json/json.ts';
+import type { Value, ValueMap } from '../../shared/json/value.ts';
+import { strip } from '../../shared/python/text.ts';
 import { hasNumber, hasWord } from './words.ts';
 
 export interface ProvenanceOptions {

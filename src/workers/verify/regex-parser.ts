@@ -3,10 +3,10 @@
 // away is unreadable, not a stalled worker.
 
 import vm from 'node:vm';
-import { type Pattern, PatternFault, translatePattern } from '../../shared/py-regex.ts';
-import { parseFloatText, parseInteger, strip } from '../../shared/py-text.ts';
-import type { Value, ValueMap } from '../../shared/value.ts';
-import { FACT_PATTERN } from '../../shared/verifier-config.ts';
+import type { Value, ValueMap } from '../../shared/json/value.ts';
+import { type Pattern, PatternFault, translatePattern } from '../../shared/python/regex.ts';
+import { parseFloatText, parseInteger, strip } from '../../shared/python/text.ts';
+import { FACT_PATTERN } from '../../shared/spec/verifier-config.ts';
 
 const MATCH_LIMIT_MS = 1_000;
 

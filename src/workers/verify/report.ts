@@ -2,9 +2,9 @@
 // malformed field degrades to "not certified"; nothing raises. Which answers become a report at all is decided
 // in wire.ts: an answer about the infrastructure never does.
 
-import { toFloat } from '../../shared/py-number.ts';
-import { str } from '../../shared/py-text.ts';
-import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/value.ts';
+import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/json/value.ts';
+import { toFloat } from '../../shared/python/number.ts';
+import { str } from '../../shared/python/text.ts';
 
 /** The version of the explanation that this reading was written for. */
 export const SUPPORTED_SCHEMA_VERSION = 1n;

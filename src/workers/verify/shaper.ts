@@ -1,10 +1,10 @@
 // A report (and a gold label, where there is one) as a bounded reward: the library's default shaper, with its order
 // of additions and its clip. Where a number is not finite there is no total: the caller gives the floor and names why.
 
-import { divide } from '../../shared/py-number.ts';
-import { str, strip } from '../../shared/py-text.ts';
-import { isMap, pyTruthy, type Value } from '../../shared/value.ts';
-import type { RewardWeights } from '../../shared/verifier-config.ts';
+import { isMap, pyTruthy, type Value } from '../../shared/json/value.ts';
+import { divide } from '../../shared/python/number.ts';
+import { str, strip } from '../../shared/python/text.ts';
+import type { RewardWeights } from '../../shared/spec/verifier-config.ts';
 import type { ParsedCompletion } from './parser.ts';
 import { type ProvenanceOptions, unsupportedFraction } from './provenance.ts';
 import { type AmberReport, type FiredRule, SUPPORTED_SCHEMA_VERSION } from './report.ts';

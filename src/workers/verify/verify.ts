@@ -2,10 +2,10 @@
 // always; what the verifier's side does wrong is no result, and never shaped. The library shapes its floor reports,
 // which then earn more than a certified wrong answer.
 
+import { isMap, type Value, type ValueMap } from '../../shared/json/value.ts';
 import type { Cause } from '../../shared/outcome.ts';
-import { str } from '../../shared/py-text.ts';
-import { isMap, type Value, type ValueMap } from '../../shared/value.ts';
-import type { VerifierConfig } from '../../shared/verifier-config.ts';
+import { str } from '../../shared/python/text.ts';
+import type { VerifierConfig } from '../../shared/spec/verifier-config.ts';
 import { cacheKey } from './cache-key.ts';
 import type { Answer } from './client.ts';
 import { allFinite } from './finite.ts';

@@ -1,8 +1,8 @@
 // The bodies that are sent: the library's own, key for key and in its order. JSON is ASCII, so that a lone
 // surrogate in a completion travels as an escape instead of failing here.
 
-import { dumpJson } from '../../shared/json.ts';
-import { pyTruthy, type Value, type ValueMap } from '../../shared/value.ts';
+import { dumpJson } from '../../shared/json/json.ts';
+import { pyTruthy, type Value, type ValueMap } from '../../shared/json/value.ts';
 import type { ParsedCompletion } from './parser.ts';
 import { PROJECTION } from './wire.ts';
 

@@ -2,9 +2,9 @@
 // every answer is a verdict, a refusal to certify (about this completion), or about the infrastructure, the limits,
 // the run's configuration or the request. Only the first two may ever become a reward.
 
-import { parseJson } from '../../shared/json.ts';
-import { str } from '../../shared/py-text.ts';
-import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/value.ts';
+import { parseJson } from '../../shared/json/json.ts';
+import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/json/value.ts';
+import { str } from '../../shared/python/text.ts';
 import { allFinite } from './finite.ts';
 import type { Denial } from './report.ts';
 

@@ -1,7 +1,7 @@
 // Finding a text as a whole word, as Python's `\b` and digit look-arounds would: every script's letters and digits
 // count as word characters (vectors/README.md, pitfall 11).
 
-import { strip } from '../../shared/py-text.ts';
+import { strip } from '../../shared/python/text.ts';
 
 const WORD = /[\p{L}\p{N}_]/u;
 const NUMERIC = /[\p{Nd}.]/u;

@@ -3,18 +3,18 @@
 // refuses stops the run.
 
 import type { Redis } from 'ioredis';
-import { putContent, readContent, readInline } from '../../shared/content.ts';
 import { messageOf } from '../../shared/errors.ts';
-import { dumpJson } from '../../shared/json.ts';
+import { dumpJson } from '../../shared/json/json.ts';
+import type { Value } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import { type Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { type Completed, completedSchema, detailOf } from '../../shared/outcome.ts';
-import { readDocument, readHeld } from '../../shared/plan-reader.ts';
+import { readDocument, readHeld } from '../../shared/plan/reader.ts';
 import { announce } from '../../shared/presence.ts';
 import { consume, type MemberJob } from '../../shared/queue.ts';
+import { putContent, readContent, readInline } from '../../shared/store/content.ts';
 import { parseTrajectory } from '../../shared/trajectory.ts';
-import type { Value } from '../../shared/value.ts';
 import { AttemptEnded, Attempts, type Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import { type KnownRun, Runs } from '../runs.ts';

@@ -1,9 +1,9 @@
 // What the environments promise beyond the reference's cases: timeouts, caps, hidden files, goals, completions.
 
 import { describe, expect, it } from 'vitest';
-import { dumpJson } from '../../../src/shared/json.ts';
+import { dumpJson } from '../../../src/shared/json/json.ts';
+import { mapOf, type Value } from '../../../src/shared/json/value.ts';
 import type { Box } from '../../../src/shared/sandbox.ts';
-import { mapOf, type Value } from '../../../src/shared/value.ts';
 import { runEpisode } from '../../../src/workers/rollout/episode.ts';
 import { completionPolicy } from '../../../src/workers/rollout/policies/completions.ts';
 import { givenPolicy } from '../../../src/workers/rollout/policies/given.ts';

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Environment } from '../../../src/shared/environment.ts';
+import { isMap, mapOf, type Value } from '../../../src/shared/json/value.ts';
 import { BoxLost } from '../../../src/shared/sandbox.ts';
-import { isMap, mapOf, type Value } from '../../../src/shared/value.ts';
 import { build, playActions } from './test-context.ts';
 
 const MB = 1024 * 1024;

@@ -2,8 +2,8 @@
 
 import { constants } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
+import { mapOf } from '../../../src/shared/json/value.ts';
 import { parseTrajectory } from '../../../src/shared/trajectory.ts';
-import { mapOf } from '../../../src/shared/value.ts';
 import { build, playActions } from './test-context.ts';
 
 describe('an action of 50 MB', () => {

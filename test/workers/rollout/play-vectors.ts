@@ -1,9 +1,9 @@
 // Playing a reference episode: the library's scripted agent, and its graders and goals, which are code there, as data.
 
 import type { EnvironmentContext } from '../../../src/shared/environment.ts';
-import { ENVIRONMENT_CONFIGS } from '../../../src/shared/environment-config.ts';
+import { isMap, mapOf, pyTruthy, type Value, type ValueMap } from '../../../src/shared/json/value.ts';
+import { ENVIRONMENT_CONFIGS } from '../../../src/shared/spec/environment-config.ts';
 import { canonicalText, parseTrajectory } from '../../../src/shared/trajectory.ts';
-import { isMap, mapOf, pyTruthy, type Value, type ValueMap } from '../../../src/shared/value.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { type Episode, runEpisode } from '../../../src/workers/rollout/episode.ts';
 import type { Policy } from '../../../src/workers/rollout/policy.ts';

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { FarmError } from '../../../src/shared/errors.ts';
+import { mapOf, type Value, type ValueMap } from '../../../src/shared/json/value.ts';
 import { parseTrajectory } from '../../../src/shared/trajectory.ts';
-import { mapOf, type Value, type ValueMap } from '../../../src/shared/value.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { type ReplayOptions, type ReplayReport, replayTrajectory } from '../../../src/workers/rollout/replay.ts';
 import { readVectors, type VectorCase } from '../../support/vector-file.ts';

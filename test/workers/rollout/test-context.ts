@@ -2,10 +2,10 @@
 
 import { afterAll } from 'vitest';
 import type { Environment, EnvironmentContext } from '../../../src/shared/environment.ts';
-import { ENVIRONMENT_CONFIGS } from '../../../src/shared/environment-config.ts';
-import { toValue } from '../../../src/shared/json.ts';
+import { toValue } from '../../../src/shared/json/json.ts';
+import type { Value, ValueMap } from '../../../src/shared/json/value.ts';
 import type { Box } from '../../../src/shared/sandbox.ts';
-import type { Value, ValueMap } from '../../../src/shared/value.ts';
+import { ENVIRONMENT_CONFIGS } from '../../../src/shared/spec/environment-config.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { type Episode, runEpisode } from '../../../src/workers/rollout/episode.ts';
 import { scriptedPolicy } from '../../../src/workers/rollout/policies/scripted.ts';

@@ -2,8 +2,8 @@
 // digests and fingerprint, and a clean replay. Where we differ, the case stands below with its reason.
 
 import { describe, expect, it } from 'vitest';
+import { isMap, type ValueMap } from '../../../src/shared/json/value.ts';
 import { canonicalText, fingerprint, parseTrajectory } from '../../../src/shared/trajectory.ts';
-import { isMap, type ValueMap } from '../../../src/shared/value.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { replayTrajectory } from '../../../src/workers/rollout/replay.ts';
 import { readVectors, type VectorCase } from '../../support/vector-file.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { toValue } from '../../../src/shared/json.ts';
-import type { ValueMap } from '../../../src/shared/value.ts';
+import { toValue } from '../../../src/shared/json/json.ts';
+import type { ValueMap } from '../../../src/shared/json/value.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/server.ts';
 import { type ClientOptions, VerifierClient } from '../../../src/workers/verify/client.ts';
 import type { Query } from '../../../src/workers/verify/wire-request.ts';

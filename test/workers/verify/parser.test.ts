@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { dumpJson, parseJson } from '../../../src/shared/json.ts';
-import type { Value, ValueMap } from '../../../src/shared/value.ts';
-import { resolveVerifier } from '../../../src/shared/verifier-config.ts';
+import { dumpJson, parseJson } from '../../../src/shared/json/json.ts';
+import type { Value, ValueMap } from '../../../src/shared/json/value.ts';
+import { resolveVerifier } from '../../../src/shared/spec/verifier-config.ts';
 import { parseCompletion, parsedToValue } from '../../../src/workers/verify/parser.ts';
 
 // Random completions (tags in every case and script, white space of every kind, facts, patterns) with what the

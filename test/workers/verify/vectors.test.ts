@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { dumpJson } from '../../../src/shared/json.ts';
-import { toInteger } from '../../../src/shared/py-number.ts';
-import { str } from '../../../src/shared/py-text.ts';
-import { isMap, pyTruthy, type Value, type ValueMap } from '../../../src/shared/value.ts';
-import { type ParserConfig, resolveVerifier } from '../../../src/shared/verifier-config.ts';
+import { dumpJson } from '../../../src/shared/json/json.ts';
+import { isMap, pyTruthy, type Value, type ValueMap } from '../../../src/shared/json/value.ts';
+import { toInteger } from '../../../src/shared/python/number.ts';
+import { str } from '../../../src/shared/python/text.ts';
+import { type ParserConfig, resolveVerifier } from '../../../src/shared/spec/verifier-config.ts';
 import { cacheKey, cachePayload } from '../../../src/workers/verify/cache-key.ts';
 import { type ParsedCompletion, parseCompletion, parsedToValue } from '../../../src/workers/verify/parser.ts';
 import { unsupportedFraction } from '../../../src/workers/verify/provenance.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseJson } from '../../../src/shared/json.ts';
-import type { Value, ValueMap } from '../../../src/shared/value.ts';
-import { resolveVerifier, type VerifierConfig } from '../../../src/shared/verifier-config.ts';
+import { parseJson } from '../../../src/shared/json/json.ts';
+import type { Value, ValueMap } from '../../../src/shared/json/value.ts';
+import { resolveVerifier, type VerifierConfig } from '../../../src/shared/spec/verifier-config.ts';
 import type { Answer } from '../../../src/workers/verify/client.ts';
 import { type VerifyItem, verifyCompletions } from '../../../src/workers/verify/verify.ts';
 import type { Query } from '../../../src/workers/verify/wire-request.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseJson } from '../../../src/shared/json.ts';
-import type { ValueMap } from '../../../src/shared/value.ts';
+import { parseJson } from '../../../src/shared/json/json.ts';
+import type { ValueMap } from '../../../src/shared/json/value.ts';
 import { itemMeanings, meaningOf, retryAfterMs } from '../../../src/workers/verify/wire.ts';
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -1,9 +1,9 @@
 // An action as a command line, by the rules of `list(action)` and of CPython's subprocess: what raises there, what is a
 // launch error there, and what can run. Nothing that an action holds gets further than here unless it can run.
 
-import { parseJson } from '../../../shared/json.ts';
-import { repr, surrogateFault, typeName } from '../../../shared/py-text.ts';
-import { isMap, type Value } from '../../../shared/value.ts';
+import { parseJson } from '../../../shared/json/json.ts';
+import { isMap, type Value } from '../../../shared/json/value.ts';
+import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { fencedText } from './fenced-block.ts';
 
 export type Argv =

@@ -3,11 +3,11 @@
 
 import type { EnvironmentContext } from '../../../shared/environment.ts';
 import { EnvironmentError } from '../../../shared/environment.ts';
-import { floatRepr } from '../../../shared/json.ts';
+import { floatRepr } from '../../../shared/json/json.ts';
+import { mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { pyDecodeText, wholeCharacters } from '../../../shared/py-utf8.ts';
+import { pyDecodeText, wholeCharacters } from '../../../shared/python/utf8.ts';
 import type { Box, CommandResult } from '../../../shared/sandbox.ts';
-import { mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
 import { launchMessage } from './argv.ts';
 
 /** How long one step's command may run, and how crucible would write that number. */

@@ -3,12 +3,12 @@
 // The judged code shares a process with its check: such a grade can be forged, and the certificate says `in-process`.
 
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
-import { parseJson } from '../../../shared/json.ts';
+import { parseJson } from '../../../shared/json/json.ts';
+import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { repr, surrogateFault, typeName } from '../../../shared/py-text.ts';
+import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { layFiles } from '../../../shared/safe-path.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';

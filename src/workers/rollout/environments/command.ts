@@ -2,10 +2,10 @@
 // crucible's environment, each step in a work folder of its own, compared out here.
 
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
-import { strip } from '../../../shared/py-text.ts';
+import { mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
+import { strip } from '../../../shared/python/text.ts';
 import { layFiles } from '../../../shared/safe-path.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import { mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
 import { argvCompletion, argvOf } from './argv.ts';
 import { launchFailure, layTaskFiles, observed, runSeen, type Seen, stepLimit } from './box-command.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';

@@ -2,10 +2,10 @@
 // ends the episode, and so does the last that is allowed.
 
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
-import { pyInt } from '../../../shared/py-int.ts';
-import { PyRandom } from '../../../shared/py-random.ts';
+import { mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
+import { pyInt } from '../../../shared/python/int.ts';
+import { PyRandom } from '../../../shared/python/random.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import { mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
 import { fencedText } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
 import { stateDigest } from './state-digest.ts';

@@ -2,10 +2,10 @@
 // unknown request gets `not_found`, and the body that equals `expected_body` solves it.
 
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
-import { parseJson } from '../../../shared/json.ts';
-import { str, typeName } from '../../../shared/py-text.ts';
+import { parseJson } from '../../../shared/json/json.ts';
+import { compareCodePoints, isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/json/value.ts';
+import { str, typeName } from '../../../shared/python/text.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import { compareCodePoints, isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/value.ts';
 import { fencedText } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
 import { attemptDigest } from './state-digest.ts';

@@ -2,10 +2,10 @@
 // `info.error`, and the same for the agent to see. Whatever an action contains ends here, never in an exception.
 
 import type { StepResult } from '../../../shared/environment.ts';
+import { mapOf, type Value } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { cutCodePoints } from '../../../shared/py-text.ts';
+import { cutCodePoints } from '../../../shared/python/text.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import { mapOf, type Value } from '../../../shared/value.ts';
 
 const MAX_ERROR = 2_000;
 

@@ -3,7 +3,7 @@
 
 import type { Environment, EnvironmentContext, EnvironmentFactory } from '../../../shared/environment.ts';
 import { inputError } from '../../../shared/errors.ts';
-import type { ValueMap } from '../../../shared/value.ts';
+import type { ValueMap } from '../../../shared/json/value.ts';
 import { CodeTaskEnvironment } from './code-task.ts';
 import { CommandEnvironment } from './command.ts';
 import { GuessEnvironment } from './guess.ts';

@@ -5,11 +5,11 @@
 import { readFileSync } from 'node:fs';
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
 import { EnvironmentError } from '../../../shared/environment.ts';
-import { dumpJson, parseJson } from '../../../shared/json.ts';
+import { dumpJson, parseJson } from '../../../shared/json/json.ts';
+import { isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { str, surrogateFault } from '../../../shared/py-text.ts';
+import { str, surrogateFault } from '../../../shared/python/text.ts';
 import type { BoxLost, CommandResult } from '../../../shared/sandbox.ts';
-import { isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/value.ts';
 import { diagnosticsOf, type StepLimit, stepLimit } from './box-command.ts';
 import { fencedText } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';

@@ -4,13 +4,13 @@
 import { sha256 } from '../../../shared/claim.ts';
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
 import { EnvironmentError } from '../../../shared/environment.ts';
-import { goalHolds } from '../../../shared/goal.ts';
+import { mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { repr } from '../../../shared/py-text.ts';
-import { pyDecodeText } from '../../../shared/py-utf8.ts';
+import { repr } from '../../../shared/python/text.ts';
+import { pyDecodeText } from '../../../shared/python/utf8.ts';
 import { layFiles } from '../../../shared/safe-path.ts';
 import type { Box, BoxLost } from '../../../shared/sandbox.ts';
-import { mapOf, type Value, type ValueMap } from '../../../shared/value.ts';
+import { goalHolds } from '../../../shared/spec/goal.ts';
 import { argvCompletion, argvOf } from './argv.ts';
 import { launchFailure, layTaskFiles, observed, runSeen, stepLimit } from './box-command.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';

@@ -1,8 +1,8 @@
 // `text`: the completion itself is what counts, and the verifier judges it. One step, no sandbox, no reward of its own.
 
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
+import type { Value, ValueMap } from '../../../shared/json/value.ts';
 import type { BoxLost } from '../../../shared/sandbox.ts';
-import type { Value, ValueMap } from '../../../shared/value.ts';
 import { lostBoxStep } from './missed-step.ts';
 
 export class TextEnvironment implements Environment {

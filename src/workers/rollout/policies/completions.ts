@@ -2,7 +2,7 @@
 // A completion that is no text at all is played as it is, and earns what it earns.
 
 import type { Environment } from '../../../shared/environment.ts';
-import { isMap, type Value } from '../../../shared/value.ts';
+import { isMap, type Value } from '../../../shared/json/value.ts';
 import type { Policy } from '../policy.ts';
 import { scriptedPolicy } from './scripted.ts';
 

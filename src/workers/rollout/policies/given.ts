@@ -1,8 +1,8 @@
 // The policy of a planned member: its actions, or its completion, fetched from where the plan holds them.
 
 import type { Environment } from '../../../shared/environment.ts';
-import type { Held, Play } from '../../../shared/plan.ts';
-import type { Value } from '../../../shared/value.ts';
+import type { Value } from '../../../shared/json/value.ts';
+import type { Held, Play } from '../../../shared/plan/plan.ts';
 import type { Policy } from '../policy.ts';
 import { completionPolicy } from './completions.ts';
 import { scriptedPolicy } from './scripted.ts';

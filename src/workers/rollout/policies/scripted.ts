@@ -1,6 +1,6 @@
 // A policy that plays a list of actions, one a step, whatever it sees, and then has none left.
 
-import type { Value } from '../../../shared/value.ts';
+import type { Value } from '../../../shared/json/value.ts';
 import type { Policy } from '../policy.ts';
 
 export function scriptedPolicy(actions: readonly Value[]): Policy {

@@ -1,0 +1,141 @@
+// Connections to Redis: the one that REDIS_URL names, or the embedded one of the data folder. Checks once that it
+// can hold a ledger: version 7, no eviction. Everything else in the house gets its connections from here.
+
+import { randomBytes } from 'node:crypto';
+import { Redis, type RedisOptions } from 'ioredis';
+import type { Config } from '../config.ts';
+import { FarmError, messageOf, missingError } from '../errors.ts';
+import { ensureEmbedded } from './embedded.ts';
+
+/** ioredis's options, less the one that its own constructor takes apart. */
+export type Connection = Omit<RedisOptions, 'replyMapping'>;
+
+const CONNECT_TIMEOUT_MS = 5_000;
+
+export interface RedisPlace {
+  /** For BullMQ and for roles: where to connect. */
+  options: Connection;
+  /** For messages: no password in it. */
+  address: string;
+  embedded: boolean;
+}
+
+/** Where Redis is; starts the embedded one if need be. Throws FarmError (exit 3). */
+export async function locateRedis(config: Config): Promise<RedisPlace> {
+  if (config.redisUrl === null) {
+    const socket = await ensureEmbedded(config);
+    return { options: { path: socket }, address: `embedded Redis of ${config.dataDir}`, embedded: true };
+  }
+  return { options: urlOptions(config.redisUrl), address: redacted(config.redisUrl), embedded: false };
+}
+
+/** A connection that waits through restarts: for roles and queues. */
+export function openRedis(place: RedisPlace, extra: Connection = {}): Redis {
+  const patient: Connection = {
+    maxRetriesPerRequest: null,
+    enableReadyCheck: true,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: (times) => Math.min(50 * times, 1_000),
+  };
+  const redis = new Redis({ ...place.options, ...patient, ...extra } as Connection);
+  // Without a listener a lost connection would end the process; reconnecting is ioredis's work, reporting the caller's.
+  redis.on('error', () => {});
+  return redis;
+}
+
+/** Connects once and checks that this Redis can hold a ledger. Throws FarmError (exit 3) with what is wrong and how to mend it. */
+export async function connectRedis(config: Config): Promise<{ redis: Redis; place: RedisPlace; farmId: string }> {
+  const place = await locateRedis(config);
+  const once: Connection = {
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: CONNECT_TIMEOUT_MS,
+  };
+  const probe = new Redis({ ...place.options, ...once } as Connection);
+  let fault: Error | null = null;
+  probe.on('error', (error: Error) => {
+    fault = error;
+  });
+  try {
+    await probe.connect();
+    const farmId = await checkRedis(probe, place);
+    return { redis: openRedis(place), place, farmId };
+  } catch (error) {
+    if (error instanceof FarmError) throw error;
+    const why = messageOf(fault ?? error);
+    const secretive = /NOAUTH|WRONGPASS|invalid password/i.test(why);
+    throw missingError(
+      secretive ? 'redis_auth' : 'redis_unreachable',
+      secretive
+        ? `Redis at ${place.address} refuses the password`
+        : `Redis at ${place.address} does not answer: ${why}`,
+      secretive ? 'put the right password into REDIS_URL' : 'start it, or unset REDIS_URL to use the embedded one',
+      error,
+    );
+  } finally {
+    probe.disconnect();
+  }
+}
+
+async function checkRedis(redis: Redis, place: RedisPlace): Promise<string> {
+  const info = await redis.info();
+  const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+  if (Number.parseInt(field('redis_version'), 10) < 7) {
+    throw missingError(
+      'redis_version',
+      `Redis at ${place.address} is version ${field('redis_version')}; 7.0 or newer is needed`,
+      'upgrade it, or unset REDIS_URL',
+    );
+  }
+  const policy = field('maxmemory_policy');
+  if (policy !== '' && policy !== 'noeviction') {
+    throw missingError(
+      'redis_policy',
+      `Redis at ${place.address} may evict keys (maxmemory-policy ${policy}): the ledger would lose members`,
+      'set maxmemory-policy noeviction',
+    );
+  }
+  if (field('role') === 'slave')
+    throw missingError(
+      'redis_replica',
+      `Redis at ${place.address} is a replica and cannot be written`,
+      'point REDIS_URL at the primary',
+    );
+  await redis.set('farm:id', randomBytes(8).toString('hex'), 'NX');
+  return (await redis.get('farm:id')) as string;
+}
+
+function urlOptions(url: string): Connection {
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    throw missingError(
+      'redis_url',
+      'REDIS_URL is not a URL',
+      'it looks like redis://:password@host:6379/0 or rediss://…',
+    );
+  }
+  if (!['redis:', 'rediss:', 'unix:'].includes(parsed.protocol)) {
+    throw missingError(
+      'redis_url',
+      `REDIS_URL begins with ${parsed.protocol}//; redis://, rediss:// and unix:// are known`,
+      'it looks like redis://:password@host:6379/0',
+    );
+  }
+  if (parsed.protocol === 'unix:') return { path: parsed.pathname };
+  return {
+    host: parsed.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
+    port: Number(parsed.port || 6379),
+    db: Number(parsed.pathname.slice(1) || 0),
+    ...(parsed.username ? { username: decodeURIComponent(parsed.username) } : {}),
+    ...(parsed.password ? { password: decodeURIComponent(parsed.password) } : {}),
+    ...(parsed.protocol === 'rediss:' ? { tls: {} } : {}),
+  };
+}
+
+function redacted(url: string): string {
+  return url.replace(/\/\/[^@/]*@/, '//***@');
+}

@@ -1,0 +1,188 @@
+// What each environment's `config` may say: checked before anything starts (by the producer, which never meets an
+// environment) and resolved for the worker that builds one. Names and defaults are crucible's (INTERFACE, environments).
+
+import type { Problem } from '../environment.ts';
+import { dumpJson } from '../json/json.ts';
+import { isMap, mapOf, type Value, type ValueMap } from '../json/value.ts';
+import {
+  aList,
+  anArgv,
+  anInt,
+  anything,
+  aTask,
+  aText,
+  aTimeout,
+  aWritableText,
+  type Check,
+  checkFields,
+  type Field,
+  fillFields,
+  oneOrMoreFiles,
+  shown,
+  someFiles,
+  writableFiles,
+} from './config-fields.ts';
+import { checkGoal } from './goal.ts';
+
+export interface EnvironmentConfig {
+  readonly name: string;
+  /** Whether its episodes may open a box: light episodes take another lane. */
+  readonly usesSandbox: boolean;
+  /** Every problem, with its path inside the config (`config.low`); empty if sound. Unknown keys are problems. */
+  check(config: Value): Problem[];
+  /** The config with defaults filled in, in crucible's key order. Only for one that `check` passed. */
+  resolve(config: ValueMap): ValueMap;
+}
+
+/** crucible's bounds of its own: a command has 10 s, a grader 30 s (each also has the sandbox's, which is smaller by default). */
+const COMMAND_SECONDS = 10;
+const CHECK_SECONDS = 30;
+
+const GUESS: Field[] = [
+  { name: 'low', check: anInt, fallback: 1n },
+  { name: 'high', check: anInt, fallback: 100n },
+  { name: 'max_guesses', check: anInt, fallback: 10n },
+];
+
+const SQL_TASK: Field[] = [
+  { name: 'schema_sql', check: aWritableText },
+  { name: 'seed_sql', check: aWritableText },
+  { name: 'task', check: aTask },
+  { name: 'expected_rows', check: aList },
+];
+
+const COMMAND: Field[] = [
+  { name: 'files', check: someFiles },
+  { name: 'task', check: aTask },
+  { name: 'expected_stdout', check: aText },
+  { name: 'timeout', check: aTimeout, fallback: COMMAND_SECONDS },
+];
+
+const aRecording: Check = (value, path, problems) => {
+  const pairs = recordedPairs(value);
+  if (!pairs) {
+    problems.push({ path, message: `${shown(value)} is given, an object of "METHOD path" and response is needed` });
+    return;
+  }
+  for (const [key, response] of pairs) aResponse(response, `${path}[${dumpJson(key)}]`, problems);
+};
+
+const aResponse: Check = (value, path, problems) => {
+  if (!isMap(value)) problems.push({ path, message: `${shown(value)} is given, an object with a body is needed` });
+};
+
+/** crucible takes whatever `dict()` takes: an object, or a list of pairs. */
+function recordedPairs(value: Value): [string, Value][] | null {
+  if (isMap(value)) return [...value];
+  if (!Array.isArray(value)) return null;
+  const pairs: [string, Value][] = [];
+  for (const pair of value) {
+    if (!Array.isArray(pair) || pair.length !== 2 || typeof pair[0] !== 'string') return null;
+    pairs.push([pair[0], pair[1] as Value]);
+  }
+  return pairs;
+}
+
+/** What an unknown request gets, unless the config says otherwise. */
+const NOT_FOUND = mapOf({ status: 404n, body: null });
+
+const HTTP_TASK: Field[] = [
+  { name: 'recording', check: aRecording },
+  { name: 'task', check: aTask },
+  { name: 'expected_body', check: anything },
+  {
+    name: 'not_found',
+    check: (value, path, problems) => (value === null ? undefined : aResponse(value, path, problems)),
+    fallback: NOT_FOUND,
+  },
+];
+
+const CHECK: Field[] = [
+  { name: 'command', check: anArgv },
+  { name: 'files', check: writableFiles, fallback: new Map() },
+  { name: 'timeout', check: aTimeout, fallback: CHECK_SECONDS },
+  {
+    name: 'kind',
+    check: (value, path, problems) => {
+      if (value !== 'exit') {
+        problems.push({ path, message: `${shown(value)} is given; "exit" is allowed, other kinds are not built yet` });
+      }
+    },
+    fallback: 'exit',
+  },
+];
+
+const aCheck: Check = (value, path, problems) => {
+  if (isMap(value) && value.has('warm')) {
+    problems.push({ path: `${path}.warm`, message: 'warm checks are not built yet' });
+    checkFields(new Map([...value].filter(([key]) => key !== 'warm')), path, CHECK, problems);
+  } else checkFields(value, path, CHECK, problems);
+};
+
+const CODE_TASK: Field[] = [
+  { name: 'files', check: oneOrMoreFiles },
+  { name: 'task', check: aTask },
+  { name: 'check', check: aCheck },
+];
+
+const TERMINAL: Field[] = [
+  { name: 'files', check: writableFiles },
+  { name: 'task', check: aTask },
+  { name: 'goal', check: checkGoal },
+  { name: 'timeout', check: aTimeout, fallback: COMMAND_SECONDS },
+];
+
+interface Extra {
+  usesSandbox: boolean;
+  /** What no single field can tell. */
+  more?: (config: ValueMap, problems: Problem[]) => void;
+  resolve?: (config: ValueMap) => ValueMap;
+}
+
+function define(name: string, fields: readonly Field[], extra: Extra): [string, EnvironmentConfig] {
+  return [
+    name,
+    {
+      name,
+      usesSandbox: extra.usesSandbox,
+      check: (config) => {
+        const problems: Problem[] = [];
+        checkFields(config, 'config', fields, problems);
+        if (isMap(config)) extra.more?.(config, problems);
+        return problems;
+      },
+      resolve: (config) => {
+        const filled = fillFields(config, fields);
+        return extra.resolve?.(filled) ?? filled;
+      },
+    },
+  ];
+}
+
+function checkBounds(config: ValueMap, problems: Problem[]): void {
+  const low = config.get('low') ?? 1n;
+  const high = config.get('high') ?? 100n;
+  if (typeof low === 'bigint' && typeof high === 'bigint' && low > high) {
+    problems.push({ path: 'config.low', message: `${low} is above high (${high}); low must not be above high` });
+  }
+}
+
+export const ENVIRONMENT_CONFIGS: ReadonlyMap<string, EnvironmentConfig> = new Map([
+  define('guess', GUESS, { usesSandbox: false, more: checkBounds }),
+  define('sql-task', SQL_TASK, { usesSandbox: true }),
+  define('command', COMMAND, { usesSandbox: true }),
+  define('http-task', HTTP_TASK, {
+    usesSandbox: false,
+    resolve: (filled) => {
+      filled.set('recording', new Map(recordedPairs(filled.get('recording') as Value) ?? []));
+      if (filled.get('not_found') === null) filled.set('not_found', NOT_FOUND);
+      return filled;
+    },
+  }),
+  define('code-task', CODE_TASK, {
+    usesSandbox: true,
+    resolve: (filled) => filled.set('check', fillFields(filled.get('check') as ValueMap, CHECK)),
+  }),
+  define('terminal', TERMINAL, { usesSandbox: true }),
+  define('text', [], { usesSandbox: false }),
+]);

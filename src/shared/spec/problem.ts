@@ -1,0 +1,112 @@
+// What is wrong with a spec: every problem with its file, line and field, what was given and what is allowed.
+// Values are shown shortened, and never where they look like a secret.
+
+import { dumpJson } from '../json/json.ts';
+import { isMap, type Value } from '../json/value.ts';
+
+export interface SpecProblem {
+  file: string;
+  line?: number;
+  column?: number;
+  /** Dotted: `sandbox.memory_mb`, `tasks[3].config.low`; empty where the whole file or line is meant. */
+  path: string;
+  message: string;
+}
+
+export type Path = readonly (string | number)[];
+/** Notes a problem at a field of what is being read. */
+export type Report = (path: Path, message: string) => void;
+
+/** Looking goes on until this many: enough to see what is wrong, little enough to keep. */
+const MAX_PROBLEMS = 1000;
+const PRINTED = 20;
+/** Part of an address that another reader's message may quote. */
+const PASSWORD = /(:\/\/[^/\s:@]*:)[^/\s@]+@/g;
+
+/** Where many problems are found in one reading. */
+export class ProblemList {
+  readonly items: SpecProblem[] = [];
+
+  get full(): boolean {
+    return this.items.length >= MAX_PROBLEMS;
+  }
+
+  add(problem: SpecProblem): void {
+    if (!this.full) this.items.push(problem);
+  }
+
+  has(path: string): boolean {
+    return this.items.some((problem) => problem.path === path);
+  }
+}
+
+export function pathText(path: Path): string {
+  return path.map((step, i) => (typeof step === 'number' ? `[${step}]` : i === 0 ? step : `.${step}`)).join('');
+}
+
+/** One line a problem, `file:line: field: message`, and how many more there are. At most 21 lines. */
+export function printProblems(problems: readonly SpecProblem[]): string {
+  const lines = problems.slice(0, PRINTED).map((problem) => {
+    const where = [problem.file, ...(problem.line === undefined ? [] : [String(problem.line)])].join(':');
+    const line = `${where}: ${problem.path === '' ? '' : `${problem.path}: `}${problem.message}`;
+    return oneLine(line.replace(PASSWORD, '$1(hidden)@'));
+  });
+  const more = problems.length - PRINTED;
+  if (more > 0) lines.push(`… and ${problems.length >= MAX_PROBLEMS ? 'at least ' : ''}${more} more`);
+  return lines.join('\n');
+}
+
+// A file's own text may stand in a line: it must not move the terminal's cursor or begin a line of its own.
+function oneLine(text: string): string {
+  const clean = text.replace(/[\p{Cc}\p{Cs}\u2028\u2029]+/gu, ' ');
+  return clean.length > 600 ? `${clean.slice(0, 599)}…` : clean;
+}
+
+/** A given value for a message: short, and hidden where it looks like a secret. */
+export function show(value: Value | undefined): string {
+  if (value === undefined) return 'nothing';
+  if (isMap(value)) return 'an object';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
+  if (typeof value !== 'string') return clip(dumpJson(value));
+  if (value === '') return 'an empty text';
+  return SECRET_LIKE.test(value) ? 'a text that looks like a secret (not shown)' : `the text ${clip(dumpJson(value))}`;
+}
+
+const SECRET_LIKE = /(?:^|[^a-z])(?:sk|pk|rk|at|hf|gh[opsu]|xox[abp]|AKIA|eyJ)[-_A-Z0-9a-z]{12,}|:\/\/[^/\s]*:[^/\s]*@/;
+
+function clip(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+}
+
+/** The allowed word that `word` was probably meant to be. */
+function nearest(word: string, allowed: Iterable<string>): string | null {
+  let best: string | null = null;
+  let least = Math.max(2, Math.floor(word.length / 3)) + 1;
+  for (const candidate of allowed) {
+    const distance = editDistance(word.slice(0, 64).toLowerCase(), candidate.toLowerCase());
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+/** `did you mean x? allowed: x, y, z` */
+export function suggestion(word: string, allowed: readonly string[]): string {
+  const near = nearest(word, allowed);
+  return `${near === null ? '' : `did you mean ${near}? `}allowed: ${allowed.join(', ')}`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const swap = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
+}

@@ -1,0 +1,49 @@
+// The tasks of a checked spec with how their members act, read one after another from the bytes that were checked:
+// what the planner goes through, as often as it likes, without holding more than one task's values.
+
+import type { Value } from '../json/value.ts';
+import { type Assignment, type GivenPlay, readPlay } from './completions.ts';
+import type { LineFile } from './file.ts';
+import { readTask, type Task, type TaskList } from './tasks.ts';
+
+export interface SourceTask extends Task {
+  seed: bigint;
+  /** One a member, the same object where members share a line; a single one where all members play the same. */
+  plays: GivenPlay[];
+}
+
+export interface TaskSource {
+  /** Tasks, hence groups. */
+  readonly count: number;
+  readonly environments: ReadonlySet<string>;
+  /** How many tasks go to the verifier. */
+  readonly verified: number;
+  tasks(): Iterable<SourceTask>;
+}
+
+/** How the members act: the lines of a file, or a fixed list of actions. */
+export type Policy =
+  | { kind: 'scripted'; actions: Value[] }
+  | { kind: 'completions'; file: LineFile; cycle: boolean; assignment: Assignment };
+
+export function taskSource(list: TaskList, policy: Policy, seed: bigint, groupSize: number): TaskSource {
+  return {
+    count: list.lines.count,
+    environments: list.environments,
+    verified: list.verified,
+    *tasks() {
+      const shared: GivenPlay[] = policy.kind === 'scripted' ? [{ kind: 'actions', actions: policy.actions }] : [];
+      for (let i = 0; i < list.lines.count; i++) {
+        const task = readTask(list.lines, i);
+        const plays = policy.kind === 'scripted' ? shared : playsOf(policy.file, policy.assignment, i, groupSize);
+        yield { ...task, seed: task.seed ?? seed, plays };
+      }
+    },
+  };
+}
+
+function playsOf(file: LineFile, { starts, lines }: Assignment, task: number, groupSize: number): GivenPlay[] {
+  const own = lines.subarray(starts[task], starts[task + 1]).subarray(0, groupSize);
+  const read = [...own].map((line) => readPlay(file, line));
+  return Array.from({ length: groupSize }, (_, member) => read[member % read.length] as GivenPlay);
+}

@@ -1,0 +1,248 @@
+// Reads a spec or config as PyYAML's safe loader does (YAML 1.1, see yaml-scalar.ts), with three differences:
+// a key given twice is an error, dates stay text, and aliases may not multiply a small file into a huge one.
+// A text that is JSON is read as JSON, at JSON's speed and with JSON's numbers (`1e-6` is a number there).
+// Messages never quote the file's content: it may hold a secret that does not belong there.
+
+import {
+  isAlias,
+  isMap as isMapNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from 'yaml';
+import { JsonError, parseJson } from '../json/json.ts';
+import { locateJson, type Spot, spotAt } from '../json/locate.ts';
+import { isMap, type Value, type ValueMap } from '../json/value.ts';
+import { plainScalar } from './yaml-scalar.ts';
+
+export class YamlError extends Error {
+  readonly line: number;
+  readonly column: number;
+  constructor(message: string, spot: Spot) {
+    super(message);
+    this.name = 'YamlError';
+    this.line = spot.line;
+    this.column = spot.column;
+  }
+}
+
+export interface YamlText {
+  value: Value;
+  /** The place of the key or item at `path`, or of its nearest parent that is there. */
+  locate(path: readonly (string | number)[]): Spot | null;
+}
+
+/** Less than readers take by default: documents and trajectories put a few levels around what stands here. */
+const MAX_DEPTH = 850;
+/** What aliases may add, in characters of the text that they stand for. */
+const MAX_ALIASED = 64 * 1024 * 1024;
+/** YAML that is not JSON is read at about 1 MB a second, at many times its size in memory. */
+const MAX_YAML_CHARACTERS = 48 * 1024 * 1024;
+const CORE = 'tag:yaml.org,2002:';
+
+/** The value of `text`; a name that ends in `.json` allows JSON alone. Throws YamlError. */
+export function readYaml(text: string, file: string): YamlText {
+  const body = text.startsWith('\ufeff') ? text.slice(1) : text;
+  const json = /\.json$/i.test(file);
+  if (json || /^\s*[{[]/.test(body)) {
+    try {
+      const value = parseJson(body, { duplicates: 'error', maxDepth: MAX_DEPTH });
+      return { value, locate: (path) => locateJson(body, path) };
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error;
+      const clear = /given twice|nested deeper/.test(error.message);
+      // Flow YAML also begins with a brace, and is seldom large; JSON with a fault far down is JSON.
+      if (json || clear || error.offset > 1_000_000) throw new YamlError(bare(error), error);
+    }
+  }
+  if (body.length > MAX_YAML_CHARACTERS)
+    throw new YamlError(
+      `YAML of more than ${MAX_YAML_CHARACTERS / 2 ** 20} MB: put tasks into a JSONL file, or write JSON`,
+      {
+        line: 1,
+        column: 1,
+      },
+    );
+  return new Builder(body).read();
+}
+
+/** A JsonError's message without the place, which is told apart. */
+export function bare(error: JsonError): string {
+  return error.message.replace(/ \(line \d+, column \d+\)$/, '');
+}
+
+interface Built {
+  value: Value;
+  weight: number;
+}
+
+class Builder {
+  private readonly text: string;
+  private readonly lines = new LineCounter();
+  private readonly anchors = new Map<string, Built | 'open'>();
+  /** By the value that was built from it: containers are unique objects. */
+  private readonly nodes = new Map<Value, YAMLMap | YAMLSeq>();
+  private aliased = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  read(): YamlText {
+    let root: Value;
+    try {
+      const document = parseDocument(this.text, {
+        version: '1.1',
+        schema: 'failsafe',
+        merge: false,
+        resolveKnownTags: false,
+        uniqueKeys: false,
+        prettyErrors: false,
+        logLevel: 'error',
+        lineCounter: this.lines,
+      });
+      const fault = document.errors[0];
+      if (fault?.message.includes('call stack')) throw new YamlError('nested too deeply', { line: 1, column: 1 });
+      if (fault) throw this.fault(fault.message.replace(/\s+/g, ' ').slice(0, 200), fault.pos[0]);
+      root = document.contents === null ? null : this.build(document.contents, 0).value;
+    } catch (error) {
+      if (error instanceof RangeError) throw new YamlError('nested too deeply', { line: 1, column: 1 });
+      throw error;
+    }
+    return { value: root, locate: (path) => this.locate(root, path) };
+  }
+
+  private fault(message: string, offset: number): YamlError {
+    return new YamlError(message, spotAt(this.text, Math.min(offset, this.text.length)));
+  }
+
+  private build(node: unknown, depth: number): Built {
+    const at = startOf(node);
+    if (depth > MAX_DEPTH) throw this.fault(`nested deeper than ${MAX_DEPTH} levels`, at);
+    if (isAlias(node)) {
+      const target = this.anchors.get(node.source);
+      if (target === undefined) throw this.fault(`the alias *${node.source} has no anchor before it`, at);
+      if (target === 'open') throw this.fault(`the alias *${node.source} stands inside its own anchor`, at);
+      this.aliased += target.weight;
+      if (this.aliased > MAX_ALIASED)
+        throw this.fault(`its aliases stand for more than ${MAX_ALIASED / 2 ** 20} MB`, at);
+      return target;
+    }
+    if (!isScalar(node) && !isMapNode(node) && !isSeq(node)) throw this.fault('a value is expected here', at);
+    if (node.anchor) this.anchors.set(node.anchor, 'open');
+    const built = isScalar(node) ? this.scalar(node) : isSeq(node) ? this.list(node, depth) : this.map(node, depth);
+    if (node.anchor) this.anchors.set(node.anchor, built);
+    return built;
+  }
+
+  private scalar(node: Scalar): Built {
+    const text = String(node.value ?? '');
+    const weight = 8 + text.length;
+    const plain = node.type === Scalar.PLAIN || node.type === undefined;
+    if (node.tag === undefined) return { value: plain ? plainScalar(text) : text, weight };
+    if (node.tag === '!' || node.tag === `${CORE}str`) return { value: text, weight };
+    const value = plainScalar(text);
+    const name = node.tag.startsWith(CORE) ? node.tag.slice(CORE.length) : '';
+    const fits =
+      (name === 'int' && typeof value === 'bigint') ||
+      (name === 'float' && (typeof value === 'number' || typeof value === 'bigint')) ||
+      (name === 'bool' && typeof value === 'boolean') ||
+      (name === 'null' && value === null);
+    if (!fits) throw this.fault(`the tag ${node.tag} is not allowed here`, startOf(node));
+    return { value: name === 'float' ? Number(value) : value, weight };
+  }
+
+  private list(node: YAMLSeq, depth: number): Built {
+    this.plainTag(node, 'seq');
+    const value: Value[] = [];
+    let weight = 8;
+    for (const child of node.items) {
+      const built = this.build(child, depth + 1);
+      value.push(built.value);
+      weight += built.weight;
+    }
+    this.nodes.set(value, node);
+    return { value, weight };
+  }
+
+  private map(node: YAMLMap, depth: number): Built {
+    this.plainTag(node, 'map');
+    const own: ValueMap = new Map();
+    const merged: ValueMap[] = [];
+    const lines = new Map<string, number>();
+    let weight = 8;
+    for (const pair of node.items) {
+      const at = startOf(pair.key);
+      const key = this.key(pair.key, depth);
+      const first = lines.get(key);
+      const line = spotLine(this.lines, at);
+      if (first !== undefined)
+        throw this.fault(`the key ${JSON.stringify(key)} is given twice (first at line ${first})`, at);
+      lines.set(key, line);
+      const built: Built = pair.value === null ? { value: null, weight: 8 } : this.build(pair.value, depth + 1);
+      weight += built.weight + key.length;
+      if (isScalar(pair.key) && pair.key.type === Scalar.PLAIN && key === '<<')
+        merged.push(...this.mergeable(built, at));
+      else own.set(key, built.value);
+    }
+    // PyYAML puts what is merged first; own keys win, and keep the merged key's position.
+    const value: ValueMap = merged.length === 0 ? own : new Map([...merged, own].flatMap((m) => [...m]));
+    this.nodes.set(value, node);
+    return { value, weight };
+  }
+
+  private key(node: unknown, depth: number): string {
+    const { value } = node === null ? { value: null } : this.build(node, depth + 1);
+    if (typeof value === 'string') return value;
+    if (isMap(value) || Array.isArray(value)) throw this.fault('a key must be a single value', startOf(node));
+    // As json.dumps writes such keys.
+    return value === null ? 'null' : String(value);
+  }
+
+  /** In the order in which later ones win: a list's first map wins over its second. */
+  private mergeable(built: Built, at: number): ValueMap[] {
+    const maps = Array.isArray(built.value) ? [...built.value].reverse() : [built.value];
+    return maps.map((map) => {
+      if (!isMap(map)) throw this.fault('<< takes a mapping or a list of mappings', at);
+      return map;
+    });
+  }
+
+  private plainTag(node: YAMLMap | YAMLSeq, kind: 'map' | 'seq'): void {
+    if (node.tag !== undefined && node.tag !== '!' && node.tag !== CORE + kind)
+      throw this.fault(`the tag ${node.tag} is not allowed here`, startOf(node));
+  }
+
+  private locate(root: Value, path: readonly (string | number)[]): Spot | null {
+    let value: Value | undefined = root;
+    let offset = startOf(this.nodes.get(root));
+    for (const step of path) {
+      const node = value === undefined ? undefined : this.nodes.get(value);
+      const child =
+        typeof step === 'number'
+          ? isSeq(node)
+            ? node.items[step]
+            : undefined
+          : isMapNode(node)
+            ? node.items.find((pair) => isScalar(pair.key) && String(pair.key.value) === step)?.key
+            : undefined;
+      if (child === undefined || child === null) break;
+      offset = startOf(child);
+      value = Array.isArray(value) ? value[step as number] : isMap(value) ? value.get(String(step)) : undefined;
+    }
+    return spotAt(this.text, offset);
+  }
+}
+
+function startOf(node: unknown): number {
+  const range = (node as { range?: [number, number, number] | null } | null | undefined)?.range;
+  return range?.[0] ?? 0;
+}
+
+function spotLine(lines: LineCounter, offset: number): number {
+  return lines.linePos(offset).line;
+}

@@ -1,0 +1,71 @@
+// Every object that a run claims, by key: its inputs, its plan and all that hangs on it, and what its shards'
+// indexes place. For removal and for collecting garbage, hence strict: where something cannot be read, it says so,
+// because a claim that is not seen is an object wrongly deleted.
+
+import { type Claim, objectKey, packKey } from '../claim.ts';
+import type { PlanRef } from '../plan/plan.ts';
+import { walkPlan } from '../plan/walk.ts';
+import { gunzipBounded } from './content.ts';
+import { parseManifest } from './manifest.ts';
+import { INDEX_MAX_BYTES, parseShardIndex } from './shard-index.ts';
+import { manifestKey, runPrefix } from './shard-name.ts';
+import type { Store } from './store.ts';
+
+/** What a run rests on, for one whose manifest is not written yet. */
+export interface RunRoots {
+  plan: PlanRef;
+  inputs: Claim[];
+}
+
+/** A key of an object, or a reason why not all of them can be known. */
+export type ClaimedKey = { key: string } | { unknown: string };
+
+/** Yields a key once or more often. `roots` stand in where there is no manifest. */
+export async function* claimedKeys(store: Store, run: string, roots: RunRoots | null): AsyncGenerator<ClaimedKey> {
+  const bytes = await store.get(manifestKey(run));
+  const parsed = bytes === null ? null : parseManifest(bytes);
+  if (parsed && 'fault' in parsed) yield { unknown: `${manifestKey(run)}: ${parsed.fault}` };
+  const known = parsed && 'manifest' in parsed ? parsed.manifest : roots;
+  if (known === null) yield { unknown: `${manifestKey(run)}: is not there, so the run's plan is not known` };
+  else {
+    for (const claim of known.inputs) yield { key: objectKey(claim.sha256) };
+    yield* planKeys(store, known.plan);
+  }
+  for await (const { key } of store.list(runPrefix(run)))
+    if (key.endsWith('.index.json.gz')) yield* indexKeys(store, key);
+}
+
+async function* planKeys(store: Store, plan: PlanRef): AsyncGenerator<ClaimedKey> {
+  yield { key: objectKey(plan.index.sha256) };
+  let groups = 0;
+  for await (const step of walkPlan(store, plan)) {
+    if (step.kind === 'fault') {
+      yield { unknown: step.fault };
+      continue;
+    }
+    groups++;
+    yield { key: packKey(step.pack) };
+    for (const claim of step.claims) yield { key: objectKey(claim.sha256) };
+  }
+  if (groups !== plan.groups)
+    yield { unknown: `plan index ${plan.index.key}: ${groups} of ${plan.groups} groups could be read` };
+}
+
+async function* indexKeys(store: Store, key: string): AsyncGenerator<ClaimedKey> {
+  const bytes = await store.get(key);
+  const plain = bytes === null ? { fault: 'is not there' } : await gunzipBounded(bytes, INDEX_MAX_BYTES);
+  const parsed = 'fault' in plain ? plain : parseShardIndex(plain.content.toString());
+  if ('fault' in parsed) {
+    yield { unknown: `${key}: ${parsed.fault}` };
+    return;
+  }
+  for (const pack of parsed.index.packs) yield { key: packKey(pack.sha256) };
+  for (const placement of parsed.index.claims) if (!('pack' in placement)) yield { key: objectKey(placement.sha256) };
+}
+
+/** Every run that has anything in the store, in order. */
+export async function runsInStore(store: Store): Promise<string[]> {
+  const runs = new Set<string>();
+  for await (const { key } of store.list('runs/')) runs.add(key.split('/')[1] ?? '');
+  return [...runs];
+}

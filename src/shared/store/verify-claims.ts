@@ -1,0 +1,89 @@
+// A shard's claims: each that the records make stands in the index once, nothing else does, each pack is exactly
+// its slices, and every slice and object has the promised stored bytes and the claimed content.
+
+import { type Claim, objectKey, packKey } from '../claim.ts';
+import { decodeContent, type Placement, sha256Away } from './content.ts';
+import { placements, type ShardIndex } from './shard-index.ts';
+import type { Account } from './verify-account.ts';
+
+/** Compares the claims that the records make with the index's, while the records are read. */
+export class ClaimTally {
+  private readonly account: Account;
+  private readonly indexKey: string;
+  private readonly placed: Map<string, Placement>;
+  private readonly unused: Set<string>;
+
+  constructor(account: Account, indexKey: string, index: ShardIndex) {
+    this.account = account;
+    this.indexKey = indexKey;
+    this.placed = placements(index);
+    this.unused = new Set(this.placed.keys());
+    if (this.placed.size !== index.claims.length) account.fault(`${indexKey}: names a claim twice`);
+  }
+
+  claim(claim: Claim, whose: string): void {
+    if (claim.key !== `sha256/${claim.sha256}`)
+      this.account.fault(`${whose}: the claim ${claim.key} has the hash ${claim.sha256}`);
+    const placement = this.placed.get(claim.sha256);
+    if (placement === undefined) this.account.fault(`${whose}: the claim ${claim.key} is not in ${this.indexKey}`);
+    else if (placement.bytes !== claim.bytes)
+      this.account.fault(
+        `${whose}: the claim ${claim.key} has ${claim.bytes} bytes, ${placement.bytes} in ${this.indexKey}`,
+      );
+    this.unused.delete(claim.sha256);
+  }
+
+  end(): void {
+    for (const digest of this.unused)
+      this.account.fault(`${this.indexKey}: sha256/${digest} is indexed, and no record claims it`);
+  }
+}
+
+export async function verifyPlacements(account: Account, indexKey: string, index: ShardIndex): Promise<void> {
+  const slices = new Map<string, { placement: Placement; offset: number }[]>(index.packs.map((p) => [p.sha256, []]));
+  const objects: Claim[] = [];
+  for (const placement of index.claims) {
+    if ('pack' in placement) {
+      const list = slices.get(placement.pack);
+      if (list) list.push({ placement, offset: placement.offset });
+      else account.fault(`${indexKey}: sha256/${placement.sha256} lies in a pack that the index does not list`);
+      continue;
+    }
+    const whole =
+      placement.object === objectKey(placement.sha256) &&
+      placement.enc === 'identity' &&
+      placement.stored_sha256 === placement.sha256 &&
+      placement.stored_bytes === placement.bytes;
+    if (whole) objects.push(claimAt(placement));
+    else account.fault(`${indexKey}: sha256/${placement.sha256} is placed as no object can be`);
+  }
+  for (const pack of index.packs) await verifyPack(account, pack, slices.get(pack.sha256) ?? []);
+  await account.objects(objects, indexKey);
+}
+
+async function verifyPack(
+  account: Account,
+  pack: { sha256: string; bytes: number },
+  slices: { placement: Placement; offset: number }[],
+): Promise<void> {
+  const key = packKey(pack.sha256);
+  const bytes = await account.get(key);
+  if (bytes === null) return;
+  if (bytes.byteLength !== pack.bytes)
+    account.fault(`${key}: has ${bytes.byteLength} bytes where ${pack.bytes} are promised`);
+  const found = await sha256Away(bytes);
+  if (found !== pack.sha256) account.fault(`${key}: has the hash ${found}`);
+  let next = 0;
+  for (const { placement, offset } of slices.sort((a, b) => a.offset - b.offset)) {
+    const whose = `claim sha256/${placement.sha256} in ${key}`;
+    if (offset !== next) account.fault(`${whose}: begins at ${offset}, and ${next} is next`);
+    next = offset + placement.stored_bytes;
+    const result = await decodeContent(bytes.subarray(offset, next), claimAt(placement), placement);
+    if ('fault' in result) account.fault(`${whose}: ${result.fault}`);
+  }
+  if (next !== pack.bytes) account.fault(`${key}: its slices end at ${next} of ${pack.bytes} bytes`);
+}
+
+function claimAt(placement: Placement): Claim {
+  return { key: `sha256/${placement.sha256}`, sha256: placement.sha256, bytes: placement.bytes };
+}
