@@ -33,16 +33,16 @@ export interface Config {
 type Environment = Record<string, string | undefined>;
 
 export function readConfig(env: Environment = process.env): Config {
-  const dataDir = path.resolve(env['FARM_DATA'] || 'farm-data');
+  const dataDir = path.resolve(env.FARM_DATA || 'farm-data');
   return {
     dataDir,
-    redisUrl: env['REDIS_URL'] || null,
-    store: env['FARM_STORE'] || path.join(dataDir, 'store'),
-    ambertraceApiKey: env['AMBERTRACE_API_KEY'] || null,
-    ambertraceBaseUrl: env['AMBERTRACE_BASE_URL'] || null,
-    dockerHost: env['DOCKER_HOST'] || null,
-    logLevel: env['LOG_LEVEL'] || null,
-    color: !env['NO_COLOR'],
+    redisUrl: env.REDIS_URL || null,
+    store: env.FARM_STORE || path.join(dataDir, 'store'),
+    ambertraceApiKey: env.AMBERTRACE_API_KEY || null,
+    ambertraceBaseUrl: env.AMBERTRACE_BASE_URL || null,
+    dockerHost: env.DOCKER_HOST || null,
+    logLevel: env.LOG_LEVEL || null,
+    color: !env.NO_COLOR,
     runtimeDir: path.join(tmpdir(), `rollout-farm-${userInfo().uid}`),
   };
 }

@@ -7,7 +7,6 @@ import { completedSchema, type Member, memberSchema, noResultSchema } from './ou
 export const CONVENTIONS = ['trl', 'verl', 'openrlhf', 'async_grpo', 'art'] as const;
 export type Convention = (typeof CONVENTIONS)[number];
 export const CLOSED_BY = ['all', 'at_least', 'deadline', 'cancelled'] as const;
-export type ClosedBy = (typeof CLOSED_BY)[number];
 
 /** A closed group as the ledger keeps it: texts of the members and nothing derived. */
 export const closedGroupSchema = z.strictObject({

@@ -74,7 +74,6 @@ export const noResultSchema = z.strictObject({
 });
 export const memberSchema = z.discriminatedUnion('status', [completedSchema, noResultSchema]);
 export type Completed = z.infer<typeof completedSchema>;
-export type NoResult = z.infer<typeof noResultSchema>;
 export type Member = z.infer<typeof memberSchema>;
 
 /** Details are for people: one line, bounded. */

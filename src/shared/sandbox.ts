@@ -104,6 +104,8 @@ export interface SandboxDriver {
   readonly kind: 'docker' | 'subprocess';
   /** Throws FarmError (exit 3) if the engine does not answer or `image` is not there; says how to get it. Prepares the image once. */
   prepare(image: string): Promise<{ imageId: string; runnerHash: string | null }>;
+  /** Whether the engine answers now: tells a lost box from a lost engine. Never throws. */
+  answers(): Promise<boolean>;
   /** Opens a box. Throws BoxLost (phase `start`) or the signal's reason. Nothing is left behind on failure. */
   open(limits: SandboxLimits, labels: Labels, signal: AbortSignal): Promise<Box>;
   /** Removes containers of `farm` that are past their absolute expiry or whose worker is not in `alive`. Returns how many. */

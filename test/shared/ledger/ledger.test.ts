@@ -23,7 +23,7 @@ function completed(member: number, reward: number, attempts = 1): Completed {
     components: { env: reward },
     attempts,
     steps: 1,
-    seconds: 0.7071067811865476,
+    seconds: Math.SQRT1_2,
     diagnostics: [],
     trajectory: { key: `sha256/${sha256}`, sha256, bytes: 1 },
     certificate: {

@@ -61,6 +61,15 @@ class DockerDriver implements SandboxDriver {
     return { imageId, runnerHash };
   }
 
+  async answers(): Promise<boolean> {
+    try {
+      await this.#engine.ping(5_000);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   #image(image: string): Promise<BoxImage> {
     let found = this.#images.get(image);
     if (found === undefined) {
