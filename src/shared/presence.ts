@@ -1,7 +1,9 @@
 // Which workers are there: each says so every few seconds, with its role and realm. Lets `run` find workers of the
-// house instead of bringing its own, and lets a sweeper tell whose containers have no owner any more.
+// house instead of bringing its own, and lets a sweeper tell whose containers have no owner any more. Time is Redis's;
+// a worker of this machine whose process is gone is not there, whatever it said last.
 
 import type { Redis } from 'ioredis';
+import { isKnownDead, processIdentity } from './process-identity.ts';
 
 const KEY = 'farm:workers';
 const EVERY_MS = 3_000;
@@ -18,9 +20,9 @@ export interface Present {
 
 /** Announces until `stop`; a failure to announce is only a worker that is not seen. */
 export async function announce(redis: Redis, me: Present): Promise<{ stop(): Promise<void> }> {
-  const text = `${me.role} ${me.realm} ${me.worker}`;
+  const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()}`;
   const say = async (): Promise<void> => {
-    await redis.zadd(KEY, Date.now() + GOOD_FOR_MS, text);
+    await redis.zadd(KEY, (await nowMs(redis)) + GOOD_FOR_MS, text);
   };
   await say();
   const timer = setInterval(() => void say().catch(() => {}), EVERY_MS);
@@ -33,10 +35,16 @@ export async function announce(redis: Redis, me: Present): Promise<{ stop(): Pro
 }
 
 export async function present(redis: Redis): Promise<Present[]> {
-  await redis.zremrangebyscore(KEY, '-inf', Date.now() - 60_000);
-  const texts = await redis.zrangebyscore(KEY, Date.now(), '+inf');
-  return texts.map((text) => {
-    const [role, realm, worker] = text.split(' ') as [RoleName, string, string];
-    return { role, realm, worker };
+  const now = await nowMs(redis);
+  await redis.zremrangebyscore(KEY, '-inf', now - 60_000);
+  const texts = await redis.zrangebyscore(KEY, now, '+inf');
+  return texts.flatMap((text) => {
+    const [role, realm, worker, identity] = text.split(' ') as [RoleName, string, string, string | undefined];
+    return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker }];
   });
+}
+
+async function nowMs(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }

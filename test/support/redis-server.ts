@@ -1,4 +1,5 @@
-// A real redis-server of the test's own: a folder, a socket, AOF as in production; gone when the test is over.
+// A real redis-server of the test's own: a folder, a socket, AOF as in production; gone when the test is over. It can
+// be killed under the test and started again on the same folder.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,17 +15,28 @@ export interface TestRedis {
   redis: Redis;
   place: RedisPlace;
   folder: string;
-  process: ChildProcess;
+  /** `kill -9`; resolves when it is gone. Clients go on trying. */
+  kill(): Promise<void>;
+  /** Again, on the same folder; resolves when it answers. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function startRedis(...extra: string[]): Promise<TestRedis> {
   const folder = await mkdtemp(path.join(tmpdir(), 'farm-test-redis-'));
   const socket = path.join(folder, 'redis.sock');
-  const child = spawn('redis-server', [CONF, '--port', '0', '--unixsocket', socket, '--dir', folder, ...extra], {
-    stdio: 'ignore',
-  });
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  let server = start();
+
+  function start(): { child: ChildProcess; ended: Promise<void> } {
+    const child = spawn('redis-server', [CONF, '--port', '0', '--unixsocket', socket, '--dir', folder, ...extra], {
+      stdio: 'ignore',
+    });
+    return { child, ended: new Promise((resolve) => child.once('exit', () => resolve())) };
+  }
+  const kill = async (): Promise<void> => {
+    server.child.kill('SIGKILL');
+    await server.ended;
+  };
   const redis = new Redis({ path: socket, retryStrategy: () => 20, maxRetriesPerRequest: null });
   redis.on('error', () => {});
   await redis.ping();
@@ -32,11 +44,15 @@ export async function startRedis(...extra: string[]): Promise<TestRedis> {
     redis,
     place: { options: { path: socket }, address: 'the test’s Redis', embedded: false },
     folder,
-    process: child,
+    kill,
+    restart: async () => {
+      await kill();
+      server = start();
+      await redis.ping();
+    },
     close: async () => {
       redis.disconnect();
-      child.kill('SIGKILL');
-      await ended;
+      await kill();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -61,7 +61,9 @@ export async function connectRedis(config: Config): Promise<{ redis: Redis; plac
   try {
     await probe.connect();
     const farmId = await checkRedis(probe, place);
-    return { redis: openRedis(place), place, farmId };
+    const redis = openRedis(place);
+    if (place.embedded) reviveKeeper(redis, config);
+    return { redis, place, farmId };
   } catch (error) {
     if (error instanceof FarmError) throw error;
     const why = messageOf(fault ?? error);
@@ -77,6 +79,23 @@ export async function connectRedis(config: Config): Promise<{ redis: Redis; plac
   } finally {
     probe.disconnect();
   }
+}
+
+/** An embedded Redis whose keeper was killed has nobody to start it again but its clients; the lock lets one of them win. */
+function reviveKeeper(redis: Redis, config: Config): void {
+  let reviving = false;
+  redis.on('reconnecting', () => {
+    if (reviving) return;
+    reviving = true;
+    ensureEmbedded(config).then(
+      () => {
+        reviving = false;
+      },
+      () => {
+        reviving = false;
+      },
+    );
+  });
 }
 
 async function checkRedis(redis: Redis, place: RedisPlace): Promise<string> {

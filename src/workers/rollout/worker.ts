@@ -1,14 +1,15 @@
 // The rollout worker: takes a member, begins an attempt, plays its episode, and has the outcome accepted, or hands it
 // on to the verifier. What goes wrong is told to the ledger, which alone decides whether there is another try.
 
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, missingError } from '../../shared/errors.ts';
 import { type Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import { announce } from '../../shared/presence.ts';
 import { consume, type MemberJob, MemberQueue } from '../../shared/queue.ts';
-import { BoxLost, type SandboxDriver } from '../../shared/sandbox.ts';
+import type { SandboxDriver } from '../../shared/sandbox.ts';
 import { AttemptEnded, Attempts, type Running } from '../attempts.ts';
+import { isFarmFault } from '../farm-fault.ts';
 import type { Role, RoleContext } from '../role.ts';
 import { type KnownRun, Runs } from '../runs.ts';
 import { type Played, playMember } from './play.ts';
@@ -78,6 +79,13 @@ export async function startRolloutWorker(
       return await lost(attempt, running, error);
     }
     if (played.status === 'no_result') {
+      // A box that is lost because the engine is: nobody's attempt, and the run waits for it.
+      if (played.cause.startsWith('sandbox_') && !(await driver.answers()))
+        return await lost(
+          attempt,
+          running,
+          missingError('engine_silent', `the Docker engine does not answer: ${played.detail}`),
+        );
       const ledgerSays = await ledger.fail(attempt, {
         cause: played.cause,
         detail: detailOf(played.detail),
@@ -104,25 +112,26 @@ export async function startRolloutWorker(
     return { ...figures, ledger: rolled.status };
   }
 
-  /** The attempt did not come to an end of its own: told to end, or a part of the farm failed. */
+  /** The attempt did not come to an end of its own: told to end, a part of the farm failed, or there is a bug. */
   async function lost(attempt: Attempt, running: Running, error: unknown): Promise<Record<string, unknown>> {
     const reason = running.signal.aborted ? running.signal.reason : error;
     if (reason instanceof AttemptEnded && reason.reason !== 'stop') return { status: 'ended', why: reason.reason };
-    const stopped = reason instanceof AttemptEnded;
     const detail = detailOf(messageOf(error));
-    const engine = error instanceof BoxLost;
-    await ledger.fail(attempt, {
-      cause: engine ? 'sandbox_start' : 'environment_error',
-      detail,
-      charged: false,
-      delayMs: stopped ? 0 : DEPENDENCY_DELAY_MS,
-    });
-    if (!stopped) {
-      // The store or the engine failed, not this member: the whole run waits instead of spending its attempts.
-      log.error({ run: attempt.run, error: detail }, 'a part of the farm failed');
-      await new RunLedger(redis, attempt.run).setState('paused', detail);
+    if (reason instanceof AttemptEnded) {
+      await ledger.fail(attempt, { cause: 'environment_error', detail, charged: false, delayMs: 0 });
+      return { status: 'given back', why: detail };
     }
-    return { status: 'given back', why: detail };
+    const pause = isFarmFault(error);
+    const said = await ledger.fail(attempt, {
+      cause: 'environment_error',
+      detail,
+      charged: !pause,
+      delayMs: DEPENDENCY_DELAY_MS,
+    });
+    log.error({ run: attempt.run, error: detail }, pause ? 'a part of the farm failed' : 'an episode failed');
+    // The store or the engine failed, not this member: the whole run waits instead of spending its attempts.
+    if (pause) await new RunLedger(redis, attempt.run).setState('paused', detail);
+    return { status: pause ? 'given back' : 'no_result', why: detail, ledger: said };
   }
 
   const consumer = consume(place, realm, 'rollout', context.concurrency, handle, (error) =>

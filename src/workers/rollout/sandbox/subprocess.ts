@@ -35,6 +35,7 @@ export function createSubprocessDriver(): SandboxDriver {
   process.on('exit', atExit);
   return {
     kind: 'subprocess',
+    answers: async () => true,
     prepare: async () => ({ imageId: 'subprocess', runnerHash: null }),
     async open(_limits: SandboxLimits, _labels: Labels, signal: AbortSignal): Promise<Box> {
       signal.throwIfAborted();
