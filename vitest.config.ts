@@ -3,7 +3,6 @@ import { defineConfig } from 'vitest/config';
 // Two suites: `fast` needs Redis only (< 60 s), `slow` needs the Docker engine and whole commands.
 export default defineConfig({
   test: {
-    globalSetup: 'test/support/build-once.ts',
     projects: [
       {
         test: {

@@ -3,14 +3,14 @@
 // Its socket lies in a 0700 folder with a short path (a socket's path ends at 108 bytes), named from the data folder.
 
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, realpathSync } from 'node:fs';
+import { closeSync, lstatSync, mkdirSync, openSync, realpathSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sha256 } from '../claim.ts';
 import { type Config, childEnvironment } from '../config.ts';
-import { missingError } from '../errors.ts';
+import { FarmError, missingError } from '../errors.ts';
 
 /** Long enough to load a large AOF. */
 const START_DEADLINE_MS = 120_000;
@@ -32,6 +32,7 @@ export function embeddedPaths(config: Config): EmbeddedPaths {
     const data = realpathSync(config.dataDir);
     const room = path.join(config.runtimeDir, sha256(data).slice(0, 12));
     mkdirSync(room, { recursive: true, mode: 0o700 });
+    for (const folder of [config.runtimeDir, room]) requireOwn(folder);
     const redis = path.join(data, 'redis');
     return {
       data,
@@ -41,6 +42,7 @@ export function embeddedPaths(config: Config): EmbeddedPaths {
       log: path.join(redis, 'redis.log'),
     };
   } catch (error) {
+    if (error instanceof FarmError) throw error;
     throw missingError(
       'data_unwritable',
       `the data folder ${config.dataDir} cannot be written: ${(error as Error).message}`,
@@ -48,6 +50,17 @@ export function embeddedPaths(config: Config): EmbeddedPaths {
       error,
     );
   }
+}
+
+/** The runtime folder has a well-known name: whoever made it before us would own the socket that we talk to. */
+function requireOwn(folder: string): void {
+  const { uid, mode } = lstatSync(folder);
+  if (uid !== process.getuid?.() || (mode & 0o170077) !== 0o040000)
+    throw missingError(
+      'runtime_folder',
+      `${folder} is not a folder of this user alone (owner ${uid}, mode ${(mode & 0o7777).toString(8)})`,
+      'remove it, or make it yours with mode 0700',
+    );
 }
 
 /** The socket of a running embedded Redis, started if need be. Throws FarmError (exit 3) when it does not come. */

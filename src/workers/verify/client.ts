@@ -4,22 +4,22 @@
 // (all calls together), and stops at once when the platform refuses key or platform. Every query gets an answer.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf } from '../../shared/errors.ts';
 import type { ValueMap } from '../../shared/json/value.ts';
-import { detailOf } from '../../shared/outcome.ts';
-import { CallFailed, HttpCaller } from './http-call.ts';
+import { PlatformCaller } from './platform-call.ts';
 import type { Denial } from './report.ts';
-import { itemMeanings, type Meaning, meaningOf } from './wire.ts';
-import { batchBody, bodyText, type Query, singleBody } from './wire-request.ts';
+import type { Meaning } from './wire.ts';
+import { bodyText, type Query, singleBody } from './wire-request.ts';
 
 export type Answer =
   | { kind: 'verdict'; data: ValueMap }
   | { kind: 'denial'; denial: Denial }
-  /** Nothing was said about this query: no reward. */
-  | { kind: 'unavailable'; detail: string }
+  /** Nothing was said about this query: no reward. `held`: the upstream is shut for everybody now, and may open again. */
+  | { kind: 'unavailable'; detail: string; held?: boolean }
   | { kind: 'misconfigured'; detail: string }
   /** Larger, alone, than the platform reads: the completion's own doing. */
-  | { kind: 'unreadable'; detail: string };
+  | { kind: 'unreadable'; detail: string }
+  /** Not asked: what may be asked is spent. */
+  | { kind: 'budget'; detail: string };
 
 export interface ClientOptions {
   baseUrl: string;
@@ -41,7 +41,8 @@ export interface ClientOptions {
 }
 
 const BATCH = 50;
-const BODY_BYTES = 16 * 1024 * 1024;
+/** Hard: from the first byte sent to the last one received. */
+const CALL_TIMEOUT_MS = 60_000;
 const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 8_000;
 
@@ -58,7 +59,7 @@ interface Waiting {
 
 export class VerifierClient {
   private readonly options: ClientOptions;
-  private readonly caller = new HttpCaller();
+  private readonly caller: PlatformCaller;
   private readonly waiting: Waiting[] = [];
   private readonly flights = new Map<string, Promise<Answer>>();
   private active = 0;
@@ -69,6 +70,7 @@ export class VerifierClient {
 
   constructor(options: ClientOptions) {
     this.options = options;
+    this.caller = new PlatformCaller(options);
   }
 
   /** One answer for each query, in order. */
@@ -181,37 +183,12 @@ export class VerifierClient {
   }
 
   private async call(part: Waiting[]): Promise<Meaning[]> {
-    const queries = part.map((one) => one.query);
-    const single = this.singles ? queries[0] : undefined;
-    const all = (meaning: Meaning): Meaning[] => part.map(() => meaning);
-    try {
-      const path = `/api/v1/platforms/${this.options.platformId}/${single ? 'query' : 'query-batch'}`;
-      const body = bodyText(single ? singleBody(single, false) : batchBody(queries));
-      const answer = await this.caller.post(this.url(path), this.options.apiKey, body, {
-        timeoutMs: this.options.callTimeoutMs ?? 60_000,
-        maxBytes: BODY_BYTES,
-        signal: this.options.signal,
-      });
-      const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, !single, this.now());
-      if (meaning.kind !== 'verdict' || single) return all(clean(meaning));
-      return itemMeanings(meaning.data, queries.length).map(clean);
-    } catch (error) {
-      if (error instanceof BadUrl) return all({ kind: 'misconfigured', detail: error.message });
-      if (!(error instanceof CallFailed)) throw error;
-      return all({ kind: 'infrastructure', detail: this.redact(messageOf(error)) });
-    }
-  }
-
-  private url(path: string): URL {
-    const base = URL.canParse(this.options.baseUrl) ? new URL(this.options.baseUrl) : null;
-    if (!base || !/^https?:$/.test(base.protocol)) throw new BadUrl('the base URL is not an http or https address');
-    return new URL(`${this.options.baseUrl}${path}`);
-  }
-
-  /** A platform that echoes the key must not bring it into a report. */
-  private redact(text: string): string {
-    const { apiKey } = this.options;
-    return apiKey === '' ? text : text.replaceAll(apiKey, '[redacted]');
+    const { meanings } = await this.caller.call(
+      part.map((one) => one.query),
+      this.singles,
+      { timeoutMs: this.options.callTimeoutMs ?? CALL_TIMEOUT_MS, now: this.now(), signal: this.options.signal },
+    );
+    return meanings;
   }
 
   private get stopped(): boolean {
@@ -232,10 +209,4 @@ export class VerifierClient {
     if (this.options.sleep) await this.options.sleep(ms);
     else await delay(ms, undefined, this.options.signal ? { signal: this.options.signal } : {}).catch(() => undefined);
   }
-}
-
-class BadUrl extends Error {}
-
-function clean(meaning: Meaning): Meaning {
-  return 'detail' in meaning ? { ...meaning, detail: detailOf(meaning.detail) } : meaning;
 }

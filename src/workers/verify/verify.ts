@@ -36,11 +36,17 @@ export type VerifyResult =
       /** Why the floor was given, where it was. */
       floored: string | null;
     }
-  | { status: 'no_result'; cause: Extract<Cause, 'verifier_unavailable' | 'misconfigured' | 'budget'>; detail: string };
+  | {
+      status: 'no_result';
+      cause: Extract<Cause, 'verifier_unavailable' | 'misconfigured' | 'budget'>;
+      detail: string;
+      /** The upstream is shut for everybody (open breaker, long rate limit): a run waits for it instead. */
+      held?: boolean;
+    };
 
 export interface VerifyDeps {
   /** One answer a query, in order; never throws. */
-  ask(queries: readonly Query[]): Promise<Answer[]>;
+  ask(queries: readonly Query[]): Promise<(Answer & { cached?: boolean })[]>;
   /** Answers to keep by cache key; only verdicts and denials are put in. Used where the config says `cache`. */
   cache?: Map<string, Answer>;
   /** How many of `wanted` queries may still be asked, and takes them; the rest is `budget`. */
@@ -59,15 +65,15 @@ export async function verifyCompletions(
   for (const one of read) if (one.key !== null && one.parsed && !kept?.has(one.key)) wanted.set(one.key, one.parsed);
   const keys = [...wanted.keys()].slice(0, deps.budget ? deps.budget(wanted.size) : wanted.size);
   const given = keys.length > 0 ? await deps.ask(keys.map((key) => wanted.get(key) as Query)) : [];
-  const answers = new Map(keys.map((key, i) => [key, given[i] as Answer]));
+  const answers = new Map(keys.map((key, i) => [key, given[i] as Answer & { cached?: boolean }]));
   for (const [key, answer] of answers)
     if (kept && (answer.kind === 'verdict' || answer.kind === 'denial')) kept.set(key, answer);
   const fresh = new Set(keys);
   return read.map((one, i) => {
     if (one.key === null) return floor(config, one, one.unreadable);
-    const answer = answers.get(one.key) ?? kept?.get(one.key);
+    const answer: (Answer & { cached?: boolean }) | undefined = answers.get(one.key) ?? kept?.get(one.key);
     if (!answer) return { status: 'no_result', cause: 'budget', detail: 'the run may not ask more queries' };
-    return resultOf(config, items[i] as VerifyItem, one, answer, !fresh.delete(one.key));
+    return resultOf(config, items[i] as VerifyItem, one, answer, !fresh.delete(one.key) || answer.cached === true);
   });
 }
 
@@ -88,8 +94,14 @@ function readItem(config: VerifierConfig, item: VerifyItem): Read {
 
 function resultOf(config: VerifierConfig, item: VerifyItem, read: Read, answer: Answer, cached: boolean): VerifyResult {
   if (answer.kind === 'unavailable')
-    return { status: 'no_result', cause: 'verifier_unavailable', detail: answer.detail };
+    return {
+      status: 'no_result',
+      cause: 'verifier_unavailable',
+      detail: answer.detail,
+      ...(answer.held ? { held: true } : {}),
+    };
   if (answer.kind === 'misconfigured') return { status: 'no_result', cause: 'misconfigured', detail: answer.detail };
+  if (answer.kind === 'budget') return { status: 'no_result', cause: 'budget', detail: answer.detail };
   if (answer.kind === 'unreadable') return floor(config, read, 'the query is larger than the verifier reads');
   const report = answer.kind === 'verdict' ? reportFromResult(answer.data) : reportFromDenial(answer.denial);
   const metadata: ValueMap = isMap(item.metadata) ? item.metadata : new Map();
