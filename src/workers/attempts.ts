@@ -23,6 +23,7 @@ export interface Running {
 
 export class Attempts {
   private readonly running = new Map<string, Running & { controller: AbortController }>();
+  private readonly waiting: (() => void)[] = [];
   private readonly ledger: MemberLedger;
   private readonly timer: NodeJS.Timeout;
 
@@ -40,10 +41,13 @@ export class Attempts {
 
   end(running: Running): void {
     this.running.delete(running.attempt.token);
+    if (this.running.size === 0) for (const resolve of this.waiting.splice(0)) resolve();
   }
 
-  get count(): number {
-    return this.running.size;
+  /** Resolves when nothing is at work. */
+  async idle(): Promise<void> {
+    if (this.running.size === 0) return;
+    await new Promise<void>((resolve) => this.waiting.push(resolve));
   }
 
   /** Tells every attempt to end now. */

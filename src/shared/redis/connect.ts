@@ -26,7 +26,7 @@ export async function locateRedis(config: Config): Promise<RedisPlace> {
     const socket = await ensureEmbedded(config);
     return { options: { path: socket }, address: `embedded Redis of ${config.dataDir}`, embedded: true };
   }
-  return { options: urlOptions(config.redisUrl), address: redacted(config.redisUrl), embedded: false };
+  return { ...placeOf(config.redisUrl), embedded: false };
 }
 
 /** A connection that waits through restarts: for roles and queues. */
@@ -126,7 +126,8 @@ async function checkRedis(redis: Redis, place: RedisPlace): Promise<string> {
   return (await redis.get('farm:id')) as string;
 }
 
-function urlOptions(url: string): Connection {
+/** The address is put together anew: a password can hold whatever a pattern would stop at. */
+function placeOf(url: string): { options: Connection; address: string } {
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -134,27 +135,42 @@ function urlOptions(url: string): Connection {
     throw missingError(
       'redis_url',
       'REDIS_URL is not a URL',
-      'it looks like redis://:password@host:6379/0 or rediss://…',
+      'it looks like redis://:password@host:6379/0 or rediss://…; in a password, write % @ / # as %25 %40 %2F %23',
     );
   }
-  if (!['redis:', 'rediss:', 'unix:'].includes(parsed.protocol)) {
+  const { protocol, hostname, pathname } = parsed;
+  if (!['redis:', 'rediss:', 'unix:'].includes(protocol)) {
     throw missingError(
       'redis_url',
-      `REDIS_URL begins with ${parsed.protocol}//; redis://, rediss:// and unix:// are known`,
+      `REDIS_URL begins with ${protocol}//; redis://, rediss:// and unix:// are known`,
       'it looks like redis://:password@host:6379/0',
     );
   }
-  if (parsed.protocol === 'unix:') return { path: parsed.pathname };
+  let login: Connection;
+  try {
+    login = {
+      ...(parsed.username ? { username: decodeURIComponent(parsed.username) } : {}),
+      ...(parsed.password ? { password: decodeURIComponent(parsed.password) } : {}),
+    };
+  } catch {
+    throw missingError('redis_url', 'REDIS_URL has a name or password that is not percent-encoded', 'write % as %25');
+  }
+  if (protocol === 'unix:') return { options: { ...login, path: pathname }, address: `unix://${pathname}` };
+  if (!/^\/?\d*$/.test(pathname)) {
+    throw missingError(
+      'redis_url',
+      'REDIS_URL names a database that is not a number',
+      'it looks like redis://:password@host:6379/0; in a password, write / as %2F',
+    );
+  }
   return {
-    host: parsed.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
-    port: Number(parsed.port || 6379),
-    db: Number(parsed.pathname.slice(1) || 0),
-    ...(parsed.username ? { username: decodeURIComponent(parsed.username) } : {}),
-    ...(parsed.password ? { password: decodeURIComponent(parsed.password) } : {}),
-    ...(parsed.protocol === 'rediss:' ? { tls: {} } : {}),
+    options: {
+      ...login,
+      host: hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
+      port: Number(parsed.port || 6379),
+      db: Number(pathname.slice(1) || 0),
+      ...(protocol === 'rediss:' ? { tls: {} } : {}),
+    },
+    address: `${protocol}//${parsed.host}${pathname}`,
   };
-}
-
-function redacted(url: string): string {
-  return url.replace(/\/\/[^@/]*@/, '//***@');
 }

@@ -1,0 +1,314 @@
+"""HTTP/1.1 to one farm: connections, deadlines, retries. Knows nothing of rewards.
+
+Connections are opened when first needed, belong to one process and serve one request at a time, so that threads,
+forks and pickled copies never share one. Redirects are not followed: a key goes nowhere else.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
+
+from .address import Address, Key
+from .errors import FarmError, FarmProtocolError, FarmRefused, FarmUnavailable
+from .wire import decode
+
+MAX_ANSWER_BYTES = 512 << 20
+# A server may close a connection that lies idle; Node's habit is five seconds.
+IDLE_S = 4.0
+MAX_IDLE = 8
+CONNECT_S = 10.0
+_RETRIED = frozenset({408, 425, 429})
+# Forked processes share the state of `random`, and would come back all at the same moment.
+_random = random.SystemRandom()
+
+
+class Abort:
+    """Ends a request from another thread, at its hard limit or because nobody waits any more."""
+
+    def __init__(self) -> None:
+        self._fired = threading.Event()
+        self._socket: Optional[socket.socket] = None
+
+    @property
+    def fired(self) -> bool:
+        return self._fired.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        return self._fired.wait(seconds)
+
+    def watch(self, sock: Optional[socket.socket]) -> None:
+        self._socket = sock
+        if self.fired:
+            self.fire()
+
+    def fire(self) -> None:
+        self._fired.set()
+        sock = self._socket
+        if sock is not None:
+            try:
+                # Of the plain socket: TLS must not write its goodbye from this thread.
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Monotonic instants: no attempt begins after `retry_until`, none lives beyond `hard`."""
+
+    retry_until: float
+    hard: float
+
+
+class Failure(Exception):
+    """An attempt that may be made again."""
+
+    def __init__(self, reason: str, retry_after: Optional[float] = None, error: Optional[FarmError] = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+        self.error = error
+
+
+class Transport:
+    def __init__(self, address: Address, key: Key) -> None:
+        self.address = address
+        self.key = key
+        self._pool: Tuple[int, Deque[Tuple[float, http.client.HTTPConnection]]] = (0, deque())
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"address": self.address, "key": self.key}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__init__(state["address"], state["key"])  # type: ignore[misc]
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Callable[[], Optional[bytes]],
+        limits: Limits,
+        headers: Optional[Dict[str, str]] = None,
+        abort: Optional[Abort] = None,
+    ) -> bytes:
+        """The body of a 2xx answer. `body` is asked again for each attempt."""
+        abort = abort or Abort()
+        watchdog = threading.Timer(max(0.0, limits.hard - time.monotonic()), abort.fire)
+        watchdog.daemon = True
+        watchdog.start()
+        attempt = 0
+        try:
+            while True:
+                try:
+                    return self._attempt(method, path, body(), limits, headers or {}, abort)
+                except Failure as failure:
+                    wait = backoff(attempt, failure.retry_after)
+                    attempt += 1
+                    if abort.fired or time.monotonic() + wait >= limits.retry_until:
+                        raise self._unavailable(failure, attempt) from None
+                abort.wait(wait)
+        finally:
+            watchdog.cancel()
+            abort.watch(None)
+
+    def _attempt(
+        self, method: str, path: str, body: Optional[bytes], limits: Limits, headers: Dict[str, str], abort: Abort
+    ) -> bytes:
+        kept = self._take()
+        if kept is not None:
+            try:
+                return self._exchange(kept, method, path, body, limits, headers, abort)
+            except Failure as failure:
+                # The server may have closed it meanwhile: that says nothing about the server.
+                if failure.error is not None or abort.fired:
+                    raise
+        return self._exchange(self._connection(limits.hard), method, path, body, limits, headers, abort)
+
+    def _exchange(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Optional[bytes],
+        limits: Limits,
+        headers: Dict[str, str],
+        abort: Abort,
+    ) -> bytes:
+        done = False
+        try:
+            answer = self._begin(connection, method, path, body, limits.hard, headers, abort)
+            data = answer.read(MAX_ANSWER_BYTES + 1)
+            if len(data) > MAX_ANSWER_BYTES:
+                raise FarmProtocolError(f"the answer of {self.address} is over {MAX_ANSWER_BYTES >> 20} MB")
+            # A read with a limit does not complain about a body that was cut.
+            missing = answer.length
+            if missing:
+                raise Failure("the connection was lost within the answer")
+            done = not answer.will_close
+            self._judge(answer.status, answer.headers, data)
+            return data
+        except (OSError, http.client.HTTPException) as problem:
+            raise self._failure(problem, abort) from None
+        finally:
+            if done:
+                self._give(connection)
+            else:
+                connection.close()
+
+    def _begin(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        body: Optional[bytes],
+        hard: float,
+        headers: Dict[str, str],
+        abort: Abort,
+    ) -> http.client.HTTPResponse:
+        if connection.sock is None:
+            connection.connect()
+        connection.sock.settimeout(max(0.01, hard - time.monotonic()))
+        abort.watch(connection.sock)
+        if abort.fired:
+            raise OSError("given up")
+        secret = self.key.reveal()
+        sent = {"Accept": "application/json", "User-Agent": "rollout-farm-python/0.1", **headers}
+        if secret is not None:
+            sent["Authorization"] = f"Bearer {secret}"
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.request(method, self.address.prefix + path, body=body, headers=sent)
+        except (BrokenPipeError, ConnectionResetError):
+            # A server that refuses a body early answers before it has read it all: hear it out.
+            return connection.getresponse()
+        return connection.getresponse()
+
+    def stream(self, path: str, idle_s: float, abort: Abort) -> Tuple[http.client.HTTPConnection, Any]:
+        """One attempt at a long answer, on a connection of its own that the caller closes."""
+        connection = self._connection(time.monotonic() + CONNECT_S)
+        try:
+            answer = self._begin(connection, "GET", path, None, time.monotonic() + idle_s, {}, abort)
+            if answer.status != 200:
+                self._judge(answer.status, answer.headers, answer.read(1 << 20))
+                raise FarmProtocolError(f"{self.address} answered {answer.status} to {path}", status=answer.status)
+            return connection, answer
+        except (OSError, http.client.HTTPException) as problem:
+            connection.close()
+            raise self._failure(problem, abort) from None
+        except BaseException:
+            connection.close()
+            raise
+
+    def _judge(self, status: int, headers: Any, data: bytes) -> None:
+        if 200 <= status < 300:
+            return
+        error = self._refusal(status, headers, data)
+        if status in _RETRIED or (status >= 500 and status != 501):
+            raise Failure(str(error), retry_after_s(headers.get("Retry-After")), error)
+        raise error
+
+    def _refusal(self, status: int, headers: Any, data: bytes) -> FarmError:
+        code, message, hint = f"http_{status}", f"{self.address} answered {status}", None
+        try:
+            body = decode(data, "error")
+            stated = body.get("error") if isinstance(body, dict) else None
+            if isinstance(stated, dict):
+                code = str(stated.get("code") or code)
+                message = str(stated.get("message") or message)
+                hint = str(stated["hint"]) if stated.get("hint") else None
+            elif isinstance(stated, str):
+                message = stated
+        except FarmProtocolError:
+            pass  # a proxy's page; the status says enough
+        if status == 401 and self.key.reveal() is None:
+            hint = "set FARM_API_KEY where this process runs; a key never travels in a pickle"
+        if hint is None and 300 <= status < 400:
+            hint = "redirects are not followed; give the farm's own URL"
+        scrub = self.key.scrub
+        kind = FarmUnavailable if status in _RETRIED or status >= 500 else FarmRefused
+        return kind(scrub(message)[:2000], code=scrub(code)[:100], hint=hint and scrub(hint)[:1000], status=status)
+
+    def _failure(self, problem: Exception, abort: Abort) -> Exception:
+        if isinstance(problem, ssl.SSLCertVerificationError):
+            return FarmRefused(f"the certificate of {self.address} is not trusted: {problem.verify_message}", code="tls")
+        if abort.fired or isinstance(problem, socket.timeout):
+            return Failure("no answer in time")
+        if isinstance(problem, http.client.IncompleteRead):
+            return Failure("the connection was lost within the answer")
+        if isinstance(problem, OSError):  # RemoteDisconnected is one too
+            return Failure(problem.strerror or str(problem) or type(problem).__name__)
+        return FarmProtocolError(f"{self.address} does not speak HTTP as expected: {type(problem).__name__}")
+
+    def _unavailable(self, failure: Failure, attempts: int) -> FarmError:
+        stated = failure.error
+        return FarmUnavailable(
+            self.key.scrub(f"{self.address} gave no answer ({attempts} attempts; the last: {failure.reason})"),
+            code=stated.code if stated else None,
+            hint=(stated.hint if stated else None) or "is the gateway up (farm serve), and the deadline long enough?",
+            status=stated.status if stated else None,
+        )
+
+    def _connection(self, hard: float) -> http.client.HTTPConnection:
+        timeout = max(0.01, min(CONNECT_S, hard - time.monotonic()))
+        if self.address.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self.address.host, self.address.port, timeout=timeout, context=context)
+        return http.client.HTTPConnection(self.address.host, self.address.port, timeout=timeout)
+
+    def _idle(self) -> Deque[Tuple[float, http.client.HTTPConnection]]:
+        owner, idle = self._pool
+        if owner != os.getpid():
+            # After a fork the parent's connections are the parent's: forgotten here, not shut down.
+            idle = deque()
+            self._pool = (os.getpid(), idle)
+        return idle
+
+    def _take(self) -> Optional[http.client.HTTPConnection]:
+        idle = self._idle()
+        while True:
+            try:
+                since, connection = idle.pop()
+            except IndexError:
+                return None
+            if time.monotonic() - since < IDLE_S:
+                return connection
+            connection.close()
+
+    def _give(self, connection: http.client.HTTPConnection) -> None:
+        idle = self._idle()
+        if len(idle) < MAX_IDLE:
+            idle.append((time.monotonic(), connection))
+        else:
+            connection.close()
+
+
+def backoff(attempt: int, retry_after: Optional[float]) -> float:
+    """Doubling from 0.2 to 10 s with jitter; what the server asks for is a lower bound."""
+    wait = min(10.0, 0.2 * 2.0 ** min(attempt, 10)) * _random.uniform(0.5, 1.0)
+    return wait if retry_after is None else max(wait, retry_after * _random.uniform(1.0, 1.1))
+
+
+def retry_after_s(text: Optional[str]) -> Optional[float]:
+    """Seconds, from a number or a date; None if it is neither."""
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+        return min(max(0.0, seconds), 86_400.0) if seconds == seconds else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None

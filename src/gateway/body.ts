@@ -1,0 +1,167 @@
+// A request's body, bounded in size, in time and in what it inflates to; its bytes are counted against the gateway's
+// memory for as long as the request lives. Refused: more than the bound (413), a sender that stalls (408), a sender that
+// goes away, encodings that we do not read (415), bytes that are not what they say.
+
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { gunzip, inflate } from 'node:zlib';
+import { Admission } from './admission.ts';
+import { busy, HttpProblem } from './problem.ts';
+
+export interface BodyBounds {
+  maxBytes: number;
+  /** Between two pieces. */
+  idleMs: number;
+  /** From the first to the last. */
+  wholeMs: number;
+}
+
+/** How a body gets its bytes of the gateway's memory: refused when there are none, or waiting for them. */
+export type TakeBytes = (bytes: number) => Promise<void>;
+
+export function refusing(memory: Admission): TakeBytes {
+  return async (bytes) => {
+    if (!memory.tryTake(bytes)) throw busy('the gateway holds as many requests as its memory allows', 1);
+  };
+}
+
+export function holding(memory: Admission, signal: AbortSignal): TakeBytes {
+  return (bytes) => memory.take(bytes, signal);
+}
+
+/** Bodies that are inflated at once: each may grow to the bound. */
+const inflating = new Admission(2);
+const INFLATE = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate) } as const;
+
+export interface Body {
+  bytes: Buffer;
+  /** What was taken of the gateway's memory; to be given back. */
+  taken: number;
+}
+
+export async function readBody(
+  request: IncomingMessage,
+  bounds: BodyBounds,
+  take: TakeBytes,
+  signal: AbortSignal,
+): Promise<Body> {
+  const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (encoding !== 'identity' && !Object.hasOwn(INFLATE, encoding))
+    throw new HttpProblem(415, 'encoding_unknown', 'the body has an encoding that is not read here', 'send it plain or as gzip');
+  const length = Number(request.headers['content-length'] ?? 0);
+  if (length > bounds.maxBytes) throw tooLarge(bounds);
+  let taken = 0;
+  const more = async (bytes: number): Promise<void> => {
+    await take(bytes);
+    taken += bytes;
+  };
+  try {
+    if (length > 0) await more(length);
+    const raw = await collect(request, bounds, signal, (sum) =>
+      sum > taken ? more(Math.max(sum - taken, 64 * 1024)) : null,
+    );
+    if (encoding === 'identity') return { bytes: raw, taken };
+    const bytes = await inflated(raw, encoding as keyof typeof INFLATE, bounds, signal);
+    await more(bytes.length);
+    return { bytes, taken };
+  } catch (error) {
+    throw new BodyFailed(error, taken);
+  }
+}
+
+/** Why, and what it had taken until then. */
+export class BodyFailed extends Error {
+  readonly taken: number;
+  constructor(cause: unknown, taken: number) {
+    super('the body could not be read', { cause });
+    this.taken = taken;
+  }
+}
+
+function collect(
+  request: IncomingMessage,
+  bounds: BodyBounds,
+  signal: AbortSignal,
+  grown: (sum: number) => Promise<void> | null,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let sum = 0;
+    const late = (): void =>
+      end(new HttpProblem(408, 'body_slow', 'the body did not arrive in time', 'send it faster, or in smaller requests'));
+    const whole = setTimeout(late, bounds.wholeMs);
+    let idle = setTimeout(late, bounds.idleMs);
+    const end = (error: unknown): void => {
+      clearTimeout(whole);
+      clearTimeout(idle);
+      signal.removeEventListener('abort', gone);
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', end);
+      // A listener stays: a connection that breaks later must not be an error without one.
+      request.on('error', () => {});
+      if (error) reject(error);
+      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    };
+    const gone = (): void => end(signal.reason);
+    const onData = (chunk: Buffer): void => {
+      clearTimeout(idle);
+      sum += chunk.length;
+      if (sum > bounds.maxBytes) return end(tooLarge(bounds));
+      chunks.push(chunk);
+      const room = grown(sum);
+      if (room === null) {
+        idle = setTimeout(late, bounds.idleMs);
+        return;
+      }
+      request.pause();
+      room.then(() => {
+        idle = setTimeout(late, bounds.idleMs);
+        request.resume();
+      }, end);
+    };
+    const onEnd = (): void => end(null);
+    const onClose = (): void => end(new HttpProblem(400, 'body_cut', 'the body ends before its length'));
+    if (signal.aborted) return gone();
+    signal.addEventListener('abort', gone, { once: true });
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', end);
+  });
+}
+
+async function inflated(
+  raw: Buffer,
+  encoding: keyof typeof INFLATE,
+  bounds: BodyBounds,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  await inflating.take(1, signal);
+  try {
+    return await INFLATE[encoding](raw, { maxOutputLength: bounds.maxBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(bounds);
+    throw new HttpProblem(400, 'body_encoding', `the body is not what its encoding says (${encoding})`);
+  } finally {
+    inflating.give(1);
+  }
+}
+
+function tooLarge({ maxBytes }: BodyBounds): HttpProblem {
+  return new HttpProblem(
+    413,
+    'body_too_large',
+    `the body is larger than ${Math.floor(maxBytes / 2 ** 20)} MB, as it comes or inflated`,
+    'send it in several requests',
+  );
+}
+
+/** Takes what a refused sender is still sending, for a while, so that it reads the answer instead of a reset. */
+export function discard(request: IncomingMessage, maxMs: number): Promise<void> {
+  if (request.readableEnded || request.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, maxMs);
+    function done(): void {
+      clearTimeout(timer);
+      resolve();
+    }
+    request.once('end', done).once('close', done).once('error', done);
+    request.resume();
+  });
+}

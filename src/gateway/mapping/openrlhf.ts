@@ -1,0 +1,71 @@
+// OpenRLHF's remote reward model (`POST /get_reward`) as pure functions: what a body asks, and the answer's bytes,
+// as the Python library's app has them, its errors too. Read leniently, because a refusal ends the trainer's run; only
+// what is no request at all is 400.
+
+import { dumpJson, JsonError, parseJson } from '../../shared/json/json.ts';
+import { isMap, type Value, type ValueMap } from '../../shared/json/value.ts';
+import { str } from '../../shared/python/text.ts';
+import { decodeJsonBytes } from './json-bytes.ts';
+import { flatten, type RewardCall } from './reward-call.ts';
+
+export const ENDPOINT = '/get_reward';
+
+export interface Refusal {
+  status: 400 | 401 | 404 | 405;
+  /** The body, JSON. */
+  body: string;
+}
+
+/** What refuses a request by its line; null if nothing does. Method before path, as there; keys come after both. */
+export function refusalOf(method: string, path: string, endpoint = ENDPOINT): Refusal | null {
+  if (method !== 'POST') return refusal(405, 'POST required');
+  return (path || '/') === endpoint ? null : refusal(404, 'unknown endpoint');
+}
+
+export function refusal(status: Refusal['status'], error: string): Refusal {
+  return { status, body: dumpJson(new Map([['error', error]])) };
+}
+
+/** The call that a body asks for; `goldKey` is the metadata's name for a label. */
+export function readRewardRequest(body: Buffer, goldKey = 'gold'): RewardCall | Refusal {
+  const data = jsonObject(body);
+  const queries = data?.get('query') ?? data?.get('queries');
+  if (!data || !Array.isArray(queries)) return refusal(400, 'malformed request');
+  const prompts = listOf(data.get('prompts'));
+  const labels = listOf(data.get('labels'));
+  return {
+    prompts: queries.map((_, i) => (isNothing(prompts[i]) ? '' : str(prompts[i] as Value))),
+    completions: queries.map(flatten),
+    metadata: queries.map((_, i) => new Map(isNothing(labels[i]) ? [] : [[goldKey, labels[i] as Value]])),
+  };
+}
+
+/** The answer's body: `rewards` and `scores`, the two names under which clients look. Numbers are floats, as there. */
+export function rewardBody(rewards: readonly number[], scores: readonly number[] = rewards): string {
+  return dumpJson(
+    new Map([
+      ['rewards', [...rewards]],
+      ['scores', [...scores]],
+    ]),
+  );
+}
+
+function jsonObject(body: Buffer): ValueMap | null {
+  const text = decodeJsonBytes(body);
+  if (text === null) return null;
+  try {
+    const value = parseJson(text);
+    return isMap(value) ? value : null;
+  } catch (error) {
+    if (error instanceof JsonError) return null;
+    throw error;
+  }
+}
+
+function listOf(value: Value | undefined): Value[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function isNothing(value: Value | undefined): boolean {
+  return value === undefined || value === null;
+}

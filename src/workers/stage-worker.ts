@@ -1,0 +1,102 @@
+// What the workers of both stages have in common: take a job, begin an attempt if the ledger allows it, keep its lease
+// while the stage works on it, write one wide line, and go away drained or at once. What the stage does is its own.
+
+import { messageOf } from '../shared/errors.ts';
+import { type Attempt, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
+import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { type Cause, detailOf } from '../shared/outcome.ts';
+import { announce } from '../shared/presence.ts';
+import { consume, type MemberJob } from '../shared/queue.ts';
+import { AttemptEnded, Attempts, type Running } from './attempts.ts';
+import { isFarmFault } from './farm-fault.ts';
+import type { Role, RoleContext } from './role.ts';
+import { type KnownRun, Runs } from './runs.ts';
+
+/** A part of the farm that fails (store, engine, Redis) gives members back; they are due again after this. */
+const DEPENDENCY_DELAY_MS = 2_000;
+
+/** What goes on the wide line. */
+export type Told = Record<string, unknown>;
+
+export interface StageWork {
+  stage: Stage;
+  /** Name of the wide line, and the first phase of an attempt. */
+  line: string;
+  phase: string;
+  /** The cause of an attempt that failed in a way that nobody foresaw. */
+  failure: Cause;
+  /** Does the stage's work and tells the ledger. Throws when the attempt was told to end, or a part of the farm failed. */
+  perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told>;
+  /** Lets go of what `perform` waits for, before the attempts are awaited. */
+  interrupt?(): void;
+  close(): Promise<void>;
+}
+
+export async function startStageWorker(context: RoleContext, work: StageWork): Promise<Role> {
+  const { redis, place, realm, worker, log } = context;
+  const ledger = new MemberLedger(redis, worker);
+  const attempts = new Attempts(ledger);
+  const runs = new Runs(redis, context.config);
+  const presence = await announce(redis, { role: work.stage, realm, worker });
+
+  async function handle(job: MemberJob): Promise<void> {
+    const run = await runs.get(job.run);
+    if ('refused' in run) return log.warn({ run: job.run, why: run.refused }, 'member left alone');
+    const attempt = await ledger.begin(job, work.stage);
+    if ('refused' in attempt) return log.debug({ ...job, why: attempt.refused }, 'not begun');
+    const running = attempts.start(attempt, work.phase);
+    const began = performance.now();
+    const who = { run: job.run, group: job.group, member: job.member, attempt: attempt.attempt, task: attempt.taskId };
+    try {
+      const told = await work
+        .perform(attempt, run, running, ledger)
+        .catch((error: unknown) => lost(attempt, running, error));
+      log.info({ ...who, wall_ms: Math.round(performance.now() - began), ...told }, work.line);
+    } finally {
+      attempts.end(running);
+    }
+  }
+
+  /** The attempt did not come to an end of its own: told to end, a part of the farm failed, or there is a bug. */
+  async function lost(attempt: Attempt, running: Running, error: unknown): Promise<Told> {
+    const reason: unknown = running.signal.aborted ? running.signal.reason : error;
+    if (reason instanceof AttemptEnded && reason.reason !== 'stop') return { status: 'ended', why: reason.reason };
+    const stopped = reason instanceof AttemptEnded;
+    const pause = !stopped && isFarmFault(error);
+    const detail = detailOf(messageOf(error));
+    const said = await ledger.fail(attempt, {
+      cause: work.failure,
+      detail,
+      charged: !stopped && !pause,
+      delayMs: stopped ? 0 : DEPENDENCY_DELAY_MS,
+    });
+    if (!stopped)
+      log.error({ run: attempt.run, error: detail }, pause ? 'a part of the farm failed' : 'an attempt failed');
+    // The store or the engine failed, not this member: the whole run waits instead of spending its attempts.
+    if (pause) await new RunLedger(redis, attempt.run).setState('paused', detail);
+    return { status: stopped || pause ? 'given back' : 'failed', why: detail, ledger: said };
+  }
+
+  const consumer = consume(place, realm, work.stage, context.concurrency, handle, (error) =>
+    log.error({ error: messageOf(error) }, 'queue'),
+  );
+  const close = async (): Promise<void> => {
+    attempts.close();
+    await presence.stop();
+    await work.close();
+  };
+  return {
+    drain: async () => {
+      await consumer.drain();
+      await close();
+    },
+    stop: async () => {
+      const closing = consumer.close();
+      attempts.abortAll();
+      work.interrupt?.();
+      await attempts.idle();
+      await closing;
+      await close();
+    },
+  };
+}

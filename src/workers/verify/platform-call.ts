@@ -1,0 +1,90 @@
+// One call to a platform, single or batch, and what it means for each of its queries. Total: what goes wrong is a
+// meaning, never a throw. The key goes into one header; a platform that echoes it does not bring it any further.
+
+import { messageOf } from '../../shared/errors.ts';
+import { detailOf } from '../../shared/outcome.ts';
+import { CallFailed, HttpCaller } from './http-call.ts';
+import { itemMeanings, type Meaning, meaningOf } from './wire.ts';
+import { batchBody, bodyText, type Query, singleBody } from './wire-request.ts';
+
+export interface Platform {
+  baseUrl: string;
+  platformId: bigint;
+  apiKey: string;
+}
+
+export interface CallResult {
+  /** One for each query, in order. */
+  meanings: Meaning[];
+  /** What was said (or not said) about the call as a whole; null where each query has an answer of its own. */
+  whole: Meaning['kind'] | null;
+  /** The call itself went wrong while somebody was there to take it: one of its queries may be the reason. */
+  suspect: boolean;
+}
+
+const BODY_BYTES = 16 * 1024 * 1024;
+/** Nobody took the call: no query is to blame. */
+const ABSENT = /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/;
+const PROXY = new Set([502, 503, 504]);
+
+export class PlatformCaller {
+  private readonly platform: Platform;
+  private readonly http = new HttpCaller();
+
+  constructor(platform: Platform) {
+    this.platform = platform;
+  }
+
+  /** `single`: only the first query, over the single path. */
+  async call(
+    queries: readonly Query[],
+    single: boolean,
+    options: { timeoutMs: number; now: number; signal?: AbortSignal | undefined },
+  ): Promise<CallResult> {
+    const all = (meaning: Meaning, suspect: boolean): CallResult => ({
+      meanings: queries.map(() => clean(meaning)),
+      whole: meaning.kind,
+      suspect,
+    });
+    try {
+      const path = `/api/v1/platforms/${this.platform.platformId}/${single ? 'query' : 'query-batch'}`;
+      const body = bodyText(single ? singleBody(queries[0] as Query, false) : batchBody(queries));
+      const answer = await this.http.post(this.url(path), this.platform.apiKey, body, {
+        timeoutMs: options.timeoutMs,
+        maxBytes: BODY_BYTES,
+        signal: options.signal,
+      });
+      const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, !single, options.now);
+      if (meaning.kind !== 'verdict') return all(meaning, !PROXY.has(answer.status));
+      const meanings = single ? [meaning] : itemMeanings(meaning.data, queries.length).map(clean);
+      return { meanings, whole: null, suspect: false };
+    } catch (error) {
+      if (error instanceof BadUrl) return all({ kind: 'misconfigured', detail: error.message }, false);
+      if (!(error instanceof CallFailed)) throw error;
+      const detail = this.redact(messageOf(error));
+      return all({ kind: 'infrastructure', detail }, !ABSENT.test(detail));
+    }
+  }
+
+  close(): void {
+    this.http.close();
+  }
+
+  private url(path: string): URL {
+    const { baseUrl } = this.platform;
+    const base = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
+    if (!base || !/^https?:$/.test(base.protocol)) throw new BadUrl('the base URL is not an http or https address');
+    return new URL(`${baseUrl}${path}`);
+  }
+
+  private redact(text: string): string {
+    const { apiKey } = this.platform;
+    return apiKey === '' ? text : text.replaceAll(apiKey, '[redacted]');
+  }
+}
+
+class BadUrl extends Error {}
+
+function clean(meaning: Meaning): Meaning {
+  return 'detail' in meaning ? { ...meaning, detail: detailOf(meaning.detail) } : meaning;
+}
