@@ -155,7 +155,7 @@ function placeOf(url: string): { options: Connection; address: string } {
   } catch {
     throw missingError('redis_url', 'REDIS_URL has a name or password that is not percent-encoded', 'write % as %25');
   }
-  if (protocol === 'unix:') return { options: { ...login, path: pathname }, address: `unix://${pathname}` };
+  if (protocol === 'unix:') return { options: { path: pathname }, address: `unix://${pathname}` };
   if (!/^\/?\d*$/.test(pathname)) {
     throw missingError(
       'redis_url',

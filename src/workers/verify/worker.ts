@@ -75,10 +75,12 @@ async function verifiedRecord(
   const reward = alone ? result.reward : rolled.reward + result.reward;
   const text = result.report === null ? null : dumpJson(reportToValue(result.report), { sortKeys: true });
   const report = text === null ? null : await putContent(run.store, Buffer.from(text));
+  // The library's breakdown ends with its total, which is the reward and no part of it.
+  const { total: _, ...parts } = result.components;
   const verified: Completed = {
     ...rolled,
     reward,
-    components: { ...rolled.components, ...result.components },
+    components: { ...rolled.components, ...parts },
     seconds: Number((rolled.seconds + wallMs / 1000).toFixed(6)),
     ...(report === null ? {} : { report: report.claim }),
     certificate: {
