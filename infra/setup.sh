@@ -42,7 +42,7 @@ need() { # command, package, what to call it elsewhere
 }
 need docker docker.io 'Docker (the command and an engine)'
 [ -n "${DOCKER_HOST:-}" ] || answers || need dockerd docker.io 'the Docker engine (dockerd)'
-[ -n "${REDIS_URL:-}" ] || need redis-server redis-server 'redis-server 6.2 or newer'
+[ -n "${REDIS_URL:-}" ] || need redis-server redis-server 'redis-server 7.0 or newer'
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap
   has_runner || need musl-gcc musl-tools 'musl-gcc (musl-tools)'

@@ -75,9 +75,31 @@ function program(set: (exit: number) => void): Command {
   verb('up', 'every role in one place, until it is stopped')
     .option('--rollout-workers <N>', 'rollout slots', count)
     .option('--verify-workers <N>', 'verify slots', count)
+    .option('--port <P>', 'of the gateway (default: 8787, if it is free)', port)
+    .option('--config <NAME=FILE>', 'what the gateway scores with; may be repeated', collect, [])
     .action(
-      run(async (o: { rolloutWorkers?: number; verifyWorkers?: number }) =>
-        (await import('./verbs/up.ts')).up({ rollout: o.rolloutWorkers ?? null, verify: o.verifyWorkers ?? null }),
+      run(async (o: { rolloutWorkers?: number; verifyWorkers?: number; port?: number; config: string[] }) =>
+        (await import('./verbs/up.ts')).up({
+          rollout: o.rolloutWorkers ?? null,
+          verify: o.verifyWorkers ?? null,
+          port: o.port ?? null,
+          configs: o.config,
+        }),
+      ),
+    );
+  verb('serve', 'the gateway alone: rewards, runs and results over HTTP')
+    .option('--host <HOST>', 'address to bind; anything but loopback needs FARM_API_KEY', '127.0.0.1')
+    .option('--port <P>', '0 takes any free one', port, 8787)
+    .option('--config <NAME=FILE>', 'what it scores with, the first by default; may be repeated', collect, [])
+    .option('--end-token <TEXT>', 'ends a turn in /get_reward, instead of the usual ones; may be repeated', collect, [])
+    .action(
+      run(async (o: { host: string; port: number; config: string[]; endToken: string[] }) =>
+        (await import('./verbs/serve.ts')).serve({
+          host: o.host,
+          port: o.port,
+          configs: o.config,
+          endTokens: o.endToken,
+        }),
       ),
     );
   verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
@@ -193,7 +215,6 @@ function program(set: (exit: number) => void): Command {
 }
 
 const NOT_BUILT: readonly (readonly [string, string])[] = [
-  ['serve', 'the gateway'],
   ['export', 'exporting trajectories'],
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],

@@ -2,8 +2,9 @@
 // fleet's asker stands behind it (cache, single flight, batches, limits and breaker are its work); what is here only
 // makes sure that local timers alone keep the deadline, whatever becomes of Redis.
 
+import { messageOf } from '../shared/errors.ts';
 import type { VerifierConfig } from '../shared/spec/verifier-config.ts';
-import { type Answer, VerifierClient } from '../workers/verify/client.ts';
+import type { Answer } from '../workers/verify/client.ts';
 import type { Query } from '../workers/verify/wire-request.ts';
 
 export interface AskOptions {
@@ -49,48 +50,22 @@ export class Askers {
   }
 }
 
-/** The queries' answers, each by the deadline: what is missing then, or when nobody waits, is `unavailable`. */
+/** The asker is trusted to answer by the deadline, and not relied upon: so long after it, it is not waited for. */
+const GUARD_MS = 300;
+
+/** The queries' answers by the deadline: what is missing then, or when nobody waits, is `unavailable`. */
 export function answersInTime(asker: Asker, queries: readonly Query[], options: AskOptions): Promise<Answer[]> {
   const { signal, deadlineMs } = options;
   return new Promise((resolve) => {
-    const answers = new Array<Answer | undefined>(queries.length);
-    let missing = queries.length;
-    const end = (detail: string): void => {
+    const end = (answers: Answer[] | string): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', gone);
-      resolve(Array.from(answers, (answer) => answer ?? { kind: 'unavailable', detail }));
+      resolve(typeof answers === 'string' ? queries.map(() => ({ kind: 'unavailable', detail: answers })) : answers);
     };
     const gone = (): void => end('nobody waits for the answer any more');
-    const timer = setTimeout(() => end(`no answer by the deadline`), Math.max(0, deadlineMs));
+    const timer = setTimeout(() => end('no answer by the deadline'), Math.max(0, deadlineMs) + GUARD_MS);
     if (signal.aborted) return gone();
-    if (missing === 0) return end('');
     signal.addEventListener('abort', gone, { once: true });
-    for (const [i, query] of queries.entries()) {
-      // One by one, so that a slow one holds back no other; the asker sends together what is asked in one turn.
-      asker.ask([query], options).then(
-        ([answer]) => {
-          answers[i] = answer ?? { kind: 'unavailable', detail: 'the verifier gave no answer' };
-          if (--missing === 0) end('');
-        },
-        (bug: unknown) => {
-          answers[i] = { kind: 'unavailable', detail: `asking failed: ${bug instanceof Error ? bug.name : 'unknown'}` };
-          if (--missing === 0) end('');
-        },
-      );
-    }
+    asker.ask(queries, options).then(end, (bug: unknown) => end(`asking failed: ${messageOf(bug)}`));
   });
-}
-
-/** An asker of this process alone. */
-export function clientAsker(verifier: VerifierConfig, apiKey: string): Asker {
-  const stop = new AbortController();
-  const { baseUrl, platformId, maxConcurrency } = verifier;
-  const client = new VerifierClient({ baseUrl, platformId, apiKey, concurrency: maxConcurrency, signal: stop.signal });
-  return {
-    ask: (queries) => client.ask(queries),
-    close: async () => {
-      stop.abort();
-      client.close();
-    },
-  };
 }

@@ -47,7 +47,12 @@ export async function readBody(
 ): Promise<Body> {
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (encoding !== 'identity' && !Object.hasOwn(INFLATE, encoding))
-    throw new HttpProblem(415, 'encoding_unknown', 'the body has an encoding that is not read here', 'send it plain or as gzip');
+    throw new HttpProblem(
+      415,
+      'encoding_unknown',
+      'the body has an encoding that is not read here',
+      'send it plain or as gzip',
+    );
   const length = Number(request.headers['content-length'] ?? 0);
   if (length > bounds.maxBytes) throw tooLarge(bounds);
   let taken = 0;
@@ -88,7 +93,9 @@ function collect(
     const chunks: Buffer[] = [];
     let sum = 0;
     const late = (): void =>
-      end(new HttpProblem(408, 'body_slow', 'the body did not arrive in time', 'send it faster, or in smaller requests'));
+      end(
+        new HttpProblem(408, 'body_slow', 'the body did not arrive in time', 'send it faster, or in smaller requests'),
+      );
     const whole = setTimeout(late, bounds.wholeMs);
     let idle = setTimeout(late, bounds.idleMs);
     const end = (error: unknown): void => {

@@ -34,7 +34,12 @@ export class ScoreConfigs {
     const found = name === null ? this.all[0] : this.byName.get(name);
     if (found) return found;
     if (name === null)
-      throw new HttpProblem(400, 'no_config', 'this gateway was started without a config', 'start it with --config FILE');
+      throw new HttpProblem(
+        400,
+        'no_config',
+        'this gateway was started without a config',
+        'start it with --config FILE',
+      );
     throw new HttpProblem(
       400,
       'config_unknown',

@@ -2,7 +2,7 @@
 // A caller that reads too slowly is cut off; nothing is written twice.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HttpProblem } from './problem.ts';
+import type { HttpProblem } from './problem.ts';
 
 /** A reader that takes nothing for so long is gone. */
 const STALLED_MS = 60_000;

@@ -52,7 +52,9 @@ export class Joins<T> {
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<Joined<T> | null> {
     this.forget();
-    const known = this.entries.get(key);
+    const found = this.entries.get(key);
+    // What was just cancelled is no one to join.
+    const known = found?.controller.signal.aborted && !found.done ? undefined : found;
     if (known && known.content !== content) return null;
     const entry = known ?? this.begin(key, content, work);
     entry.callers++;

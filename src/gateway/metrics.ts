@@ -58,7 +58,11 @@ class Times {
 
   values(labels: Record<string, string>): Sample['values'] {
     return [
-      ...BUCKETS_S.map((le, i) => ({ suffix: '_bucket', labels: { ...labels, le: String(le) }, value: this.counts[i] ?? 0 })),
+      ...BUCKETS_S.map((le, i) => ({
+        suffix: '_bucket',
+        labels: { ...labels, le: String(le) },
+        value: this.counts[i] ?? 0,
+      })),
       { suffix: '_bucket', labels: { ...labels, le: '+Inf' }, value: this.all },
       { suffix: '_sum', labels, value: this.sum },
       { suffix: '_count', labels, value: this.all },
@@ -82,15 +86,30 @@ export class GatewayMetrics {
 
   list(): Sample[] {
     return [
-      { name: 'farm_gateway_requests_total', help: 'Requests answered, by call and status.', kind: 'counter', values: this.requests.values },
+      {
+        name: 'farm_gateway_requests_total',
+        help: 'Requests answered, by call and status.',
+        kind: 'counter',
+        values: this.requests.values,
+      },
       {
         name: 'farm_gateway_request_seconds',
         help: 'From the first byte to the answer.',
         kind: 'histogram',
         values: [...this.times].flatMap(([call, times]) => times.values({ call })),
       },
-      { name: 'farm_gateway_samples_total', help: 'Samples scored, by call and status.', kind: 'counter', values: this.samples.values },
-      { name: 'farm_gateway_no_result_total', help: 'Samples without a result, by call and cause.', kind: 'counter', values: this.noResult.values },
+      {
+        name: 'farm_gateway_samples_total',
+        help: 'Samples scored, by call and status.',
+        kind: 'counter',
+        values: this.samples.values,
+      },
+      {
+        name: 'farm_gateway_no_result_total',
+        help: 'Samples without a result, by call and cause.',
+        kind: 'counter',
+        values: this.noResult.values,
+      },
     ];
   }
 }

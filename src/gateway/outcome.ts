@@ -1,10 +1,10 @@
 // One sample's outcome as `/v1/score` tells it: the fields of `farm score`. No result has no reward, only a cause; what
 // stands in for it in `rewards` is the caller's wish. No number leaves that is not finite.
 
-import { allFinite } from '../workers/verify/finite.ts';
 import { dumpJson } from '../shared/json/json.ts';
 import type { Value, ValueMap } from '../shared/json/value.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
+import { allFinite } from '../workers/verify/finite.ts';
 import { parsedToValue } from '../workers/verify/parser.ts';
 import { reportToValue } from '../workers/verify/report.ts';
 import type { VerifyResult } from '../workers/verify/verify.ts';

@@ -40,14 +40,27 @@ export function readScoreRequest(bytes: Buffer): ScoreRequest {
   const completions = listOf(body, 'completions');
   if (completions === null) throw fault('completions', 'is required: a list of texts, or of lists of messages');
   if (completions.length > MAX_ITEMS)
-    throw new HttpProblem(413, 'too_many_items', `${completions.length} completions in one request; at most ${MAX_ITEMS} are taken`, 'send several requests');
+    throw new HttpProblem(
+      413,
+      'too_many_items',
+      `${completions.length} completions in one request; at most ${MAX_ITEMS} are taken`,
+      'send several requests',
+    );
   const environment = environmentOf(body.get('env') ?? null);
   const prompts = listOf(body, 'prompts');
   if (prompts === null && environment === null) throw fault('prompts', 'is required: a list as long as completions');
   const metadata = listOf(body, 'metadata');
-  for (const [name, list] of [['prompts', prompts], ['metadata', metadata]] as const)
+  for (const [name, list] of [
+    ['prompts', prompts],
+    ['metadata', metadata],
+  ] as const)
     if (list !== null && list.length !== completions.length)
-      throw new HttpProblem(400, 'lengths_differ', `there are ${completions.length} completions and ${list.length} ${name}`, `give one of ${name} for each completion, in the same order`);
+      throw new HttpProblem(
+        400,
+        'lengths_differ',
+        `there are ${completions.length} completions and ${list.length} ${name}`,
+        `give one of ${name} for each completion, in the same order`,
+      );
   for (const [i, prompt] of (prompts ?? []).entries())
     if (!isTextual(prompt)) throw fault(`prompts[${i}]`, `must be a text or a list of messages, given ${show(prompt)}`);
   for (const [i, one] of (metadata ?? []).entries())
@@ -55,7 +68,11 @@ export function readScoreRequest(bytes: Buffer): ScoreRequest {
   return {
     config: textOrNull(body, 'config'),
     environment,
-    items: completions.map((completion, i) => ({ prompt: prompts?.[i] ?? '', completion, metadata: metadata?.[i] ?? null })),
+    items: completions.map((completion, i) => ({
+      prompt: prompts?.[i] ?? '',
+      completion,
+      metadata: metadata?.[i] ?? null,
+    })),
     deadlineMs: deadlineOf(body.get('deadline_ms') ?? null),
     onNoResult: onNoResultOf(body),
     parsed: flagOf(body, 'parsed'),
@@ -91,11 +108,13 @@ function environmentOf(value: Value): AskedEnvironment | null {
   if (value === null) return null;
   if (!isMap(value)) throw fault('env', `must be an object with name, config and seed, given ${show(value)}`);
   for (const key of value.keys())
-    if (!['name', 'config', 'seed'].includes(key)) throw fault(`env.${shortKey(key)}`, 'is no field; allowed: name, config, seed');
+    if (!['name', 'config', 'seed'].includes(key))
+      throw fault(`env.${shortKey(key)}`, 'is no field; allowed: name, config, seed');
   const name = value.get('name');
   const names = [...ENVIRONMENT_CONFIGS.keys()].filter((known) => known !== 'text');
   const kind = typeof name === 'string' && names.includes(name) ? ENVIRONMENT_CONFIGS.get(name) : undefined;
-  if (typeof name !== 'string' || !kind) throw fault('env.name', `must be one of ${names.join(', ')}, given ${show(name)}`);
+  if (typeof name !== 'string' || !kind)
+    throw fault('env.name', `must be one of ${names.join(', ')}, given ${show(name)}`);
   const config = value.get('config') ?? new Map();
   const [problem] = kind.check(config);
   if (problem) throw fault(`env.${problem.path}`, problem.message);
@@ -108,13 +127,17 @@ function deadlineOf(value: Value): number {
   if (value === null) return DEFAULT_DEADLINE_MS;
   const ms = typeof value === 'bigint' || typeof value === 'number' ? Number(value) : Number.NaN;
   if (!(ms > 0) || ms > MAX_DEADLINE_MS)
-    throw fault('deadline_ms', `must be a number of milliseconds above 0 and at most ${MAX_DEADLINE_MS}, given ${show(value)}`);
+    throw fault(
+      'deadline_ms',
+      `must be a number of milliseconds above 0 and at most ${MAX_DEADLINE_MS}, given ${show(value)}`,
+    );
   return ms;
 }
 
 function onNoResultOf(body: ValueMap): 'null' | 'floor' {
   const value = body.get('on_no_result') ?? 'null';
-  if (value !== 'null' && value !== 'floor') throw fault('on_no_result', `must be "null" or "floor", given ${show(value)}`);
+  if (value !== 'null' && value !== 'floor')
+    throw fault('on_no_result', `must be "null" or "floor", given ${show(value)}`);
   return value;
 }
 

@@ -47,8 +47,8 @@ export class Driver {
   private readonly options: DriverOptions;
   private epoch: string;
   private draining = false;
-  private leasedAt = 0;
-  private memoryAt = 0;
+  private leasedAt = Number.NEGATIVE_INFINITY;
+  private memoryAt = Number.NEGATIVE_INFINITY;
   private full = false;
   private pausedAt: number | null = null;
   private probeAt = 0;

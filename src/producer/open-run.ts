@@ -18,6 +18,8 @@ import { isKnownDead } from '../shared/process-identity.ts';
 import { diffDocuments } from '../shared/spec/document.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';
+import { documentSha256, parseManifest } from '../shared/store/manifest.ts';
+import { manifestKey } from '../shared/store/shard-name.ts';
 import { surveyShards } from '../shared/store/shard-survey.ts';
 import type { Store } from '../shared/store/store.ts';
 import { planGroups } from './plan.ts';
@@ -53,7 +55,9 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   const ledger = new RunLedger(redis, run);
   const document = Buffer.from(dumpJson(spec.document, { sortKeys: true, compact: true }));
   const before = await ledger.field('settings');
-  if (before !== null) await refuseChanged(run, store, readSettings(before), document);
+  const sealed = before === null ? await sealedSpec(store, run) : null;
+  if (before !== null) await refuseChanged(run, store, readSettings(before).documentSha256, document);
+  else if (sealed !== null) await refuseChanged(run, store, sealed, document);
 
   let settings = before === null ? null : readSettings(before);
   const survey = await surveyShards(store, run);
@@ -92,9 +96,16 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
 }
 
-async function refuseChanged(run: string, store: Store, before: RunSettings, document: Buffer): Promise<void> {
-  if (before.documentSha256 === sha256(document)) return;
-  const old = await store.get(objectKey(before.documentSha256));
+/** Hash of the spec of a run that is finished in the store, though Redis has forgotten it. */
+async function sealedSpec(store: Store, run: string): Promise<string | null> {
+  const bytes = await store.get(manifestKey(run));
+  const parsed = bytes === null ? null : parseManifest(bytes);
+  return parsed !== null && 'manifest' in parsed ? documentSha256(parsed.manifest.spec) : null;
+}
+
+async function refuseChanged(run: string, store: Store, before: string, document: Buffer): Promise<void> {
+  if (before === sha256(document)) return;
+  const old = await store.get(objectKey(before));
   const [was, is] = [old === null ? null : parseJson(old.toString('utf8')), parseJson(document.toString('utf8'))];
   const lines =
     was !== null && isMap(was) && isMap(is)

@@ -20,6 +20,8 @@ export interface Config {
   redisUrl: string | null;
   /** `FARM_STORE`, else `$FARM_DATA/store`: what a spec without `store` means. */
   store: string;
+  /** Keys that may call the gateway, comma-separated; null: this machine only. */
+  farmApiKey: string | null;
   ambertraceApiKey: string | null;
   ambertraceBaseUrl: string | null;
   /** Set by the user: then we never start an engine. */
@@ -38,6 +40,7 @@ export function readConfig(env: Environment = process.env): Config {
     dataDir,
     redisUrl: env.REDIS_URL || null,
     store: env.FARM_STORE || path.join(dataDir, 'store'),
+    farmApiKey: env.FARM_API_KEY || null,
     ambertraceApiKey: env.AMBERTRACE_API_KEY || null,
     ambertraceBaseUrl: env.AMBERTRACE_BASE_URL || null,
     dockerHost: env.DOCKER_HOST || null,

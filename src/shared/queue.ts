@@ -68,6 +68,17 @@ export class MemberQueue {
     }
   }
 
+  /** Jobs that wait or are at work, by queue and state. */
+  async counts(): Promise<Record<string, number>> {
+    const counts: Record<string, number> = {};
+    for (const stage of ['rollout', 'verify'] as const) {
+      const { waiting = 0, wait = waiting, active = 0 } = await this.queues[stage].getJobCounts('wait', 'active');
+      counts[`${stage}_waiting`] = wait;
+      counts[`${stage}_active`] = active;
+    }
+    return counts;
+  }
+
   /** Removes everything of a private realm, when its run is over. */
   async obliterate(): Promise<void> {
     for (const queue of Object.values(this.queues)) await queue.obliterate({ force: true });

@@ -16,6 +16,10 @@ if [ ! -e dist/.stamp ] || [ -n "$(find src tsconfig.build.json tsconfig.json -n
   [ -z "$sound" ] || touch dist/.stamp
 fi`;
 
+let built = false;
+
 export function ensureBuilt(): void {
+  if (built) return;
+  built = true;
   execFileSync('flock', ['.farm.lock', 'bash', '-c', BUILD], { cwd: ROOT, stdio: ['ignore', 2, 2] });
 }

@@ -1,73 +1,9 @@
-// Reads the reference vectors (computed by the Python libraries): lossless numbers, and the tags for what JSON
-// cannot carry. `$float` and `$repeat` are expanded in inputs; `$long` stays a tag and is compared by its hash.
+// The reference vectors that are kept in the checkout, by name.
 
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { parseJson } from '../../src/shared/json/json.ts';
-import { isMap, sameValue, type Value, type ValueMap } from '../../src/shared/json/value.ts';
-import { lengthOf, repr } from '../../src/shared/python/text.ts';
+import { readVectorFile, type VectorCase } from '../../tools/vectors/vector-file.ts';
 
-export interface VectorCase {
-  id: string;
-  kind: string;
-  in: ValueMap;
-  out: ValueMap;
-}
+export type { VectorCase };
 
 export function readVectors(name: string): VectorCase[] {
-  const text = readFileSync(new URL(`../fixtures/vectors/${name}.json`, import.meta.url), 'utf8');
-  const file = parseJson(text) as ValueMap;
-  return (file.get('cases') as ValueMap[]).map((one) => ({
-    id: one.get('id') as string,
-    kind: one.get('kind') as string,
-    in: expand(one.get('in') as Value) as ValueMap,
-    out: expand(one.get('out') as Value) as ValueMap,
-  }));
-}
-
-export function expand(value: Value): Value {
-  if (Array.isArray(value)) return value.map(expand);
-  if (!isMap(value)) return value;
-  if (value.size === 1) {
-    const float = value.get('$float');
-    if (typeof float === 'string')
-      return float === 'nan' ? Number.NaN : float === 'inf' ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
-    // `str(x)` of what only Python has, which is all that the cases ask of it
-    const date = value.get('$date') ?? value.get('$datetime');
-    if (typeof date === 'string') return date.replace('T', ' ');
-    const tuple = value.get('$tuple');
-    if (Array.isArray(tuple)) return `(${tuple.map((x) => repr(expand(x))).join(', ')})`;
-    const bytes = value.get('$bytes');
-    if (typeof bytes === 'string')
-      return `b'${Buffer.from(bytes, 'hex')
-        .toString('latin1')
-        .replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)}'`;
-    const repeat = value.get('$repeat');
-    if (Array.isArray(repeat))
-      return (repeat as [string, bigint][]).map(([piece, times]) => piece.repeat(Number(times))).join('');
-  }
-  return new Map([...value].map(([key, x]) => [key, expand(x)]));
-}
-
-/** Equal in type, value and the order of keys; a `$long` text by its hash and length. */
-export function sameAsReference(ours: Value, reference: Value): boolean {
-  if (isMap(reference)) {
-    const long = reference.get('$long');
-    if (isMap(long))
-      return (
-        typeof ours === 'string' &&
-        createHash('sha256').update(ours).digest('hex') === long.get('sha256_utf8') &&
-        BigInt(lengthOf(ours)) === long.get('code_points')
-      );
-    if (!isMap(ours) || ours.size !== reference.size) return false;
-    const keys = [...reference.keys()];
-    return [...ours].every(([key, x], i) => key === keys[i] && sameAsReference(x, reference.get(key) as Value));
-  }
-  if (Array.isArray(reference))
-    return (
-      Array.isArray(ours) &&
-      ours.length === reference.length &&
-      ours.every((x, i) => sameAsReference(x, reference[i] as Value))
-    );
-  return sameValue(ours, reference);
+  return readVectorFile(new URL(`../fixtures/vectors/${name}.json`, import.meta.url)).cases;
 }

@@ -3,7 +3,7 @@
 import { isMap, pyTruthy, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { toFloat, toInteger } from '../../src/shared/python/number.ts';
 import { str } from '../../src/shared/python/text.ts';
-import { type ParserConfig, resolveVerifier, type VerifierConfig } from '../../src/shared/spec/verifier-config.ts';
+import { type ParserConfig, type RewardWeights, resolveVerifier, type VerifierConfig } from '../../src/shared/spec/verifier-config.ts';
 import type { ParsedCompletion } from '../../src/workers/verify/parser.ts';
 import type { ProvenanceOptions } from '../../src/workers/verify/provenance.ts';
 import { type AmberReport, floorReport } from '../../src/workers/verify/report.ts';
@@ -86,17 +86,20 @@ export function checkerOptions(options: ValueMap): ProvenanceOptions {
   };
 }
 
-const DEFAULT_WEIGHTS = {
+const DEFAULT_WEIGHTS: RewardWeights = {
   format: 0.1,
   certified: 0.5,
   correctness: 1,
   graded: 0.3,
   rejected_penalty: 0.2,
   unsupported_penalty: 0.3,
+  consistency: 0,
 };
+/** Weights that are given replace all of the default ones; what is not among them counts as 0. */
+const NO_WEIGHTS = Object.fromEntries(Object.keys(DEFAULT_WEIGHTS).map((name) => [name, 0])) as unknown as RewardWeights;
 
 /** Null where a weight or an end of the clip is no number, which the product refuses with the config. */
-export function shaperConfig(given: ValueMap): ShaperConfig | null {
+export function shaperConfig(given: ValueMap): (ShaperConfig & { weights: RewardWeights }) | null {
   const weights = given.get('weights');
   const clip = (given.get('clip') ?? [-1, 2]) as Value[];
   const provenance = given.get('provenance');
@@ -105,7 +108,7 @@ export function shaperConfig(given: ValueMap): ShaperConfig | null {
   if (clip.length !== 2 || (given.has('weights') && !isMap(weights))) return null;
   return {
     weights: isMap(weights)
-      ? Object.fromEntries([...weights].map(([name, x]) => [name, toFloat(x) as number]))
+      ? { ...NO_WEIGHTS, ...Object.fromEntries([...weights].map(([name, x]) => [name, toFloat(x) as number])) }
       : DEFAULT_WEIGHTS,
     clip: clip.map((x) => toFloat(x) as number) as [number, number],
     requireSupportedSchema: pyTruthy(given.get('require_supported_schema')),

@@ -5,6 +5,7 @@
 import { dumpJson, JsonError, parseJson } from '../../src/shared/json/json.ts';
 import { isMap, pyEqual, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { toFloat } from '../../src/shared/python/number.ts';
+import { PROJECTION } from '../../src/workers/verify/wire.ts';
 import type { VectorCase } from './vector-file.ts';
 
 interface Rule {
@@ -43,7 +44,8 @@ export const RULES = {
   },
   'batch-item-meaning': {
     says: 'every failure inside a batch means what it means alone; results are matched by index; a bad item spoils nobody else',
-    covers: (one) => upstreamsOf(one).some((outcome) => outcome.get('do') === 'results' && !everyItemOk(outcome)),
+    covers: (one) =>
+      upstreamsOf(one).some((outcome) => outcome.get('do') === 'results' && !everyItemOk(outcome)) || opsOf(one).some(tooFewResults),
   },
   'failures-mean-the-same': {
     says: 'a refusal of key, platform or size and a failing platform mean the same by batch and alone, and are no reward',
@@ -55,7 +57,10 @@ export const RULES = {
     says: 'a platform that answers garbage counts as failing, and opens the breaker',
     covers: (one) =>
       upstreamsOf(one).some(
-        (outcome) => outcome.get('do') === 'value' || (outcome.get('do') === 'ok' && !isMap(outcome.get('result') ?? new Map())),
+        (outcome) =>
+          outcome.get('do') === 'value' ||
+          (outcome.get('do') === 'ok' && outcome.has('result') && !saysSomething(outcome.get('result'))) ||
+          itemsOf(outcome).some((item) => isMap(item) && item.get('status') === 'ok' && !saysSomething(item.get('data'))),
       ),
   },
   'final-observation': {
@@ -186,16 +191,46 @@ export function upstreamsOf(one: VectorCase): ValueMap[] {
   });
 }
 
-/** One item a query, each `ok` with an object, in the order asked. */
-function everyItemOk(outcome: ValueMap): boolean {
+function itemsOf(outcome: ValueMap): Value[] {
   const results = outcome.get('results');
+  return Array.isArray(results) ? results : [];
+}
+
+/** An object with at least one of the fields that were asked for. */
+function saysSomething(data: Value | undefined): boolean {
+  return isMap(data) && PROJECTION.some((field) => data.has(field));
+}
+
+/** Each `ok` with an object that can be read, in the order asked. */
+function everyItemOk(outcome: ValueMap): boolean {
   return (
-    Array.isArray(results) &&
-    results.every(
+    Array.isArray(outcome.get('results')) &&
+    itemsOf(outcome).every(
       (item, i) =>
-        isMap(item) && item.get('status') === 'ok' && isMap(item.get('data')) && pyEqual(item.get('index') ?? null, BigInt(i)),
+        isMap(item) &&
+        item.get('status') === 'ok' &&
+        isMap(item.get('data')) &&
+        !overflows(item.get('data') as Value) &&
+        pyEqual(item.get('index') ?? null, BigInt(i)),
     )
   );
+}
+
+/** An int that no double holds, on which the library gives up the whole chunk. */
+function overflows(value: Value): boolean {
+  if (typeof value === 'bigint') return !Number.isFinite(Number(value));
+  if (Array.isArray(value)) return value.some(overflows);
+  return isMap(value) && [...value.values()].some(overflows);
+}
+
+/** A response with fewer results than it was asked queries. */
+function tooFewResults(op: ValueMap): boolean {
+  const count = Number(op.get('numbered') ?? 0) || ((op.get('items') ?? op.get('completions') ?? []) as Value[]).length;
+  const upstream = (op.get('upstream') ?? []) as ValueMap[];
+  return upstream.some((outcome, i) => {
+    const asked = Math.min(50, count - 50 * i);
+    return outcome.get('do') === 'results' && itemsOf(outcome).length < asked;
+  });
 }
 
 /** Two items of one call with one key, or two completions that are equal. */

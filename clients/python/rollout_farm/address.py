@@ -11,7 +11,7 @@ import re
 import uuid
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import FarmInputError
 
@@ -85,13 +85,11 @@ def parse_address(url: str, api_key: Optional[str] = None) -> Tuple[Address, Key
     hint = "write it as http://HOST:PORT or https://HOST, a key as http://any:KEY@HOST (percent-encoded)"
     if not isinstance(url, str):
         raise FarmInputError(f"the farm's URL is text, not {type(url).__name__}", code="url_invalid", hint=hint)
-    # The parts may hold a key, so the complaint never quotes them.
-    try:
-        parts = urlsplit(url.strip())
-        port, host = parts.port, parts.hostname
-        secret = parts.password or None
-    except ValueError:
-        raise FarmInputError("the farm's URL cannot be read", code="url_invalid", hint=hint) from None
+    # The parts may hold a key, so the complaint never quotes them, nor has the exception that does behind it.
+    read = _split(url.strip())
+    if read is None:
+        raise FarmInputError("the farm's URL cannot be read", code="url_invalid", hint=hint)
+    parts, host, port, secret = read
     if parts.scheme not in ("http", "https") or not host or not re.fullmatch(r"[A-Za-z0-9._:%-]+", host):
         raise FarmInputError("the farm's URL needs http or https and a host", code="url_invalid", hint=hint)
     if parts.query or parts.fragment or not re.fullmatch(r"[\x21-\x7e]*", parts.path):
@@ -100,3 +98,11 @@ def parse_address(url: str, api_key: Optional[str] = None) -> Tuple[Address, Key
         api_key = unquote(secret)
     port = port or (443 if parts.scheme == "https" else 80)
     return Address(parts.scheme, host, port, parts.path.rstrip("/")), Key(api_key)
+
+
+def _split(url: str) -> Optional[Tuple[SplitResult, Optional[str], Optional[int], Optional[str]]]:
+    try:
+        parts = urlsplit(url)
+        return parts, parts.hostname, parts.port, parts.password or None
+    except ValueError:
+        return None

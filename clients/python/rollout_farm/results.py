@@ -6,12 +6,13 @@ own state says that nothing more will come.
 
 from __future__ import annotations
 
+import http.client
 import time
 from typing import Any, Callable, Dict, Iterator, Optional
 from urllib.parse import quote, urlencode
 
 from .errors import FarmProtocolError, FarmUnavailable
-from .transport import Abort, Failure, Transport, backoff
+from .transport import Failure, Transport, backoff
 from .wire import decode, finite, mapping
 
 MAX_LINE_BYTES = 256 << 20
@@ -33,8 +34,7 @@ def follow_results(
     attempt = 0
     last_round = not follow
     while True:
-        failure: Optional[Failure] = None
-        whole = False
+        failure = Failure("the stream ends at once")
         try:
             for record in _lines(transport, run, cursor, not last_round, idle_s):
                 quiet_since, attempt = time.monotonic(), 0
@@ -45,22 +45,23 @@ def follow_results(
                     continue
                 cursor = record["cursor"]
                 yield record
+                # However long the caller kept it: that is not the farm's silence.
                 quiet_since = time.monotonic()
-            whole = True
+            if last_round:
+                return
+            if state().get("state") in ENDED:
+                # Groups may have closed between the stream's end and this answer: one more look, without waiting.
+                last_round = True
+                continue
         except Failure as problem:
             failure = problem
-        if whole and last_round:
-            return
-        if whole and state().get("state") in ENDED:
-            # Groups may have closed between the stream's end and this answer: one more look, without waiting.
-            last_round = True
-            continue
-        wait = backoff(attempt, failure.retry_after if failure else None)
+        except FarmUnavailable as problem:
+            failure = Failure(problem.message)
+        wait = backoff(attempt, failure.retry_after)
         attempt += 1
         if time.monotonic() + wait - quiet_since >= patience_s:
-            reason = failure.reason if failure else "the stream ends at once"
             raise FarmUnavailable(
-                transport.key.scrub(f"{transport.address} gave no results of {run} for {patience_s:g} s: {reason}"),
+                transport.key.scrub(f"{transport.address} gave no results of {run} for {patience_s:g} s: {failure.reason}"),
                 hint=f"go on later with after={cursor!r}",
             )
         time.sleep(wait)
@@ -72,34 +73,46 @@ def _lines(
     """Records of one connection; None for a sign of life. Ends where the server ends it, else raises Failure."""
     query = {**({"after": cursor} if cursor is not None else {}), **({"follow": "1"} if follow else {})}
     path = f"/v1/runs/{quote(run, safe='')}/results" + (f"?{urlencode(query)}" if query else "")
-    abort = Abort()
-    connection, answer = transport.stream(path, idle_s, abort)
+    connection, answer = transport.stream(path, idle_s)
     try:
-        yield None
-        while True:
-            try:
-                line = answer.readline(MAX_LINE_BYTES + 1)
-            except Exception as problem:
-                failure = transport._failure(problem, abort)
-                raise failure from None
-            if not line:
-                # A chunked answer that was cut reads as empty too, but is not closed.
-                if not answer.isclosed():
-                    raise Failure("the stream was cut")
-                return
-            if not line.endswith(b"\n"):
-                if len(line) > MAX_LINE_BYTES:
-                    raise FarmProtocolError(f"a result is over {MAX_LINE_BYTES >> 20} MB")
-                raise Failure("the stream was cut within a line")
-            if not line.strip():
-                yield None
-                continue
-            record = mapping(decode(line, "a result"), "a result")
-            # A record without a group is about the stream: a heartbeat, or the notice of a drain.
-            yield record if "group" in record else None
+        rest = b""
+        for piece in _pieces(transport, answer):
+            lines = (rest + piece).split(b"\n")
+            rest = lines.pop()
+            if len(rest) > MAX_LINE_BYTES:
+                raise FarmProtocolError(f"a result is over {MAX_LINE_BYTES >> 20} MB")
+            for line in lines:
+                if not line.strip():
+                    yield None
+                    continue
+                record = mapping(decode(line, "a result"), "a result")
+                # A record without a group is about the stream: the notice of a drain.
+                yield record if "group" in record else None
+        if rest:
+            raise Failure("the stream ends within a line")
     finally:
         connection.close()
         answer.close()
+
+
+def _pieces(transport: Transport, answer: Any) -> Iterator[bytes]:
+    """The body as it comes; raises Failure where it ends before its end."""
+    expected = None if answer.chunked else answer.length
+    if expected is None and not answer.chunked:
+        hint = "a proxy before the farm takes away chunked encoding; reach the farm directly, or let it speak HTTP/1.1"
+        raise FarmProtocolError("the results come without a mark of their end, so a cut could not be told", hint=hint)
+    received = 0
+    while expected is None or received < expected:
+        try:
+            piece = answer.read1(65_536)
+        except (OSError, http.client.HTTPException, ValueError) as problem:
+            raise transport.failure(problem) from None
+        if not piece:
+            if expected is not None:
+                raise Failure("the stream was cut")
+            return
+        received += len(piece)
+        yield piece
 
 
 def check_group(record: Dict[str, Any], run: str) -> None:

@@ -71,13 +71,25 @@ class Limits:
 
 
 class Failure(Exception):
-    """An attempt that may be made again."""
+    """An attempt that may be made again.
 
-    def __init__(self, reason: str, retry_after: Optional[float] = None, error: Optional[FarmError] = None) -> None:
+    `taken`: whether the farm may be at work on it: True; False where it surely is not, and knows of no earlier
+    attempt either (its process is gone); None where this attempt says nothing new.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retry_after: Optional[float] = None,
+        error: Optional[FarmError] = None,
+        taken: Optional[bool] = True,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
         self.error = error
+        self.taken = taken
 
 
 class Transport:
@@ -101,17 +113,25 @@ class Transport:
         headers: Optional[Dict[str, str]] = None,
         abort: Optional[Abort] = None,
     ) -> bytes:
-        """The body of a 2xx answer. `body` is asked again for each attempt."""
+        """The body of a 2xx answer.
+
+        `body` is asked for each attempt, since what remains of a deadline shrinks; but not while the farm may be at
+        work on an earlier attempt: the same bytes then join it, and its deadline is the right one already.
+        """
         abort = abort or Abort()
         watchdog = threading.Timer(max(0.0, limits.hard - time.monotonic()), abort.fire)
         watchdog.daemon = True
         watchdog.start()
         attempt = 0
+        taken = False
+        sent: Optional[bytes] = None
         try:
             while True:
+                sent = sent if taken else body()
                 try:
-                    return self._attempt(method, path, body(), limits, headers or {}, abort)
+                    return self._attempt(method, path, sent, limits, headers or {}, abort)
                 except Failure as failure:
+                    taken = taken if failure.taken is None else failure.taken
                     wait = backoff(attempt, failure.retry_after)
                     attempt += 1
                     if abort.fired or time.monotonic() + wait >= limits.retry_until:
@@ -129,9 +149,9 @@ class Transport:
             try:
                 return self._exchange(kept, method, path, body, limits, headers, abort)
             except Failure as failure:
-                # The server may have closed it meanwhile: that says nothing about the server.
                 if failure.error is not None or abort.fired:
                     raise
+                # The server may have closed it while it lay idle: that says nothing about the server.
         return self._exchange(self._connection(limits.hard), method, path, body, limits, headers, abort)
 
     def _exchange(
@@ -158,7 +178,7 @@ class Transport:
             self._judge(answer.status, answer.headers, data)
             return data
         except (OSError, http.client.HTTPException) as problem:
-            raise self._failure(problem, abort) from None
+            raise self.failure(problem, abort.fired) from None
         finally:
             if done:
                 self._give(connection)
@@ -176,7 +196,16 @@ class Transport:
         abort: Abort,
     ) -> http.client.HTTPResponse:
         if connection.sock is None:
-            connection.connect()
+            try:
+                connection.connect()
+            except ConnectionRefusedError:
+                raise Failure("the connection was refused", taken=False) from None
+            except socket.timeout:
+                raise Failure("no connection in time", taken=None) from None
+            except ssl.SSLError:
+                raise
+            except OSError as problem:
+                raise Failure(problem.strerror or str(problem) or "no connection", taken=None) from None
         connection.sock.settimeout(max(0.01, hard - time.monotonic()))
         abort.watch(connection.sock)
         if abort.fired:
@@ -194,18 +223,18 @@ class Transport:
             return connection.getresponse()
         return connection.getresponse()
 
-    def stream(self, path: str, idle_s: float, abort: Abort) -> Tuple[http.client.HTTPConnection, Any]:
+    def stream(self, path: str, idle_s: float) -> Tuple[http.client.HTTPConnection, Any]:
         """One attempt at a long answer, on a connection of its own that the caller closes."""
         connection = self._connection(time.monotonic() + CONNECT_S)
         try:
-            answer = self._begin(connection, "GET", path, None, time.monotonic() + idle_s, {}, abort)
+            answer = self._begin(connection, "GET", path, None, time.monotonic() + idle_s, {}, Abort())
             if answer.status != 200:
                 self._judge(answer.status, answer.headers, answer.read(1 << 20))
                 raise FarmProtocolError(f"{self.address} answered {answer.status} to {path}", status=answer.status)
             return connection, answer
         except (OSError, http.client.HTTPException) as problem:
             connection.close()
-            raise self._failure(problem, abort) from None
+            raise self.failure(problem) from None
         except BaseException:
             connection.close()
             raise
@@ -215,7 +244,8 @@ class Transport:
             return
         error = self._refusal(status, headers, data)
         if status in _RETRIED or (status >= 500 and status != 501):
-            raise Failure(str(error), retry_after_s(headers.get("Retry-After")), error)
+            after = retry_after_s(headers.get("Retry-After"))
+            raise Failure(str(error), retry_after=after, error=error, taken=None if status in (425, 429, 503) else True)
         raise error
 
     def _refusal(self, status: int, headers: Any, data: bytes) -> FarmError:
@@ -239,10 +269,11 @@ class Transport:
         kind = FarmUnavailable if status in _RETRIED or status >= 500 else FarmRefused
         return kind(scrub(message)[:2000], code=scrub(code)[:100], hint=hint and scrub(hint)[:1000], status=status)
 
-    def _failure(self, problem: Exception, abort: Abort) -> Exception:
+    def failure(self, problem: Exception, given_up: bool = False) -> Exception:
+        """What an exception of the network means: something to try again, or not."""
         if isinstance(problem, ssl.SSLCertVerificationError):
             return FarmRefused(f"the certificate of {self.address} is not trusted: {problem.verify_message}", code="tls")
-        if abort.fired or isinstance(problem, socket.timeout):
+        if given_up or isinstance(problem, socket.timeout):
             return Failure("no answer in time")
         if isinstance(problem, http.client.IncompleteRead):
             return Failure("the connection was lost within the answer")
@@ -269,10 +300,23 @@ class Transport:
     def _idle(self) -> Deque[Tuple[float, http.client.HTTPConnection]]:
         owner, idle = self._pool
         if owner != os.getpid():
-            # After a fork the parent's connections are the parent's: forgotten here, not shut down.
+            # After a fork the parent's connections are the parent's: closed here, which shuts nothing down.
+            self.close()
             idle = deque()
             self._pool = (os.getpid(), idle)
         return idle
+
+    def close(self) -> None:
+        """Closes what lies idle; the next request opens anew."""
+        _, idle = self._pool
+        while idle:
+            idle.pop()[1].close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:
+            pass  # the interpreter is going down
 
     def _take(self) -> Optional[http.client.HTTPConnection]:
         idle = self._idle()

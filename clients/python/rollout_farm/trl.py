@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .client import DEFAULT_DEADLINE_S, FarmClient, Scores
 from .errors import FarmInputError, FarmUnavailable, NoResult
@@ -53,6 +53,7 @@ class _Reward:
         self.give_up_after = give_up_after
         self._client = FarmClient(url, api_key=api_key, deadline_s=deadline_s)
         self._unanswered = 0
+        self._causes: set = set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._client.url!r}, {self.config!r}, name={self.__name__!r})"
@@ -87,8 +88,10 @@ class _Reward:
     def _report(self, scores: Scores, log_metric: Any, log_extra: Any) -> None:
         if callable(log_metric):
             log_metric(f"{self.__name__}/no_result", float(scores.no_result))
-            for cause, count in sorted(scores.causes.items()):
-                log_metric(f"{self.__name__}/no_result/{cause}", float(count))
+            # TRL averages over the calls that named a metric: once seen, a cause is named in each.
+            self._causes.update(scores.causes)
+            for cause in sorted(self._causes):
+                log_metric(f"{self.__name__}/no_result/{cause}", float(scores.causes.get(cause, 0)))
         if callable(log_extra) and scores.outcomes:
             log_extra(f"{self.__name__}/outcome", [_in_words(outcome) for outcome in scores.outcomes])
 

@@ -13,11 +13,10 @@ import time
 import weakref
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from .address import KEY_VARIABLE
-from .client import FarmClient, GRACE_S
+from .client import GRACE_S, FarmClient
 from .errors import FarmError, FarmInputError, FarmUnavailable, NoResult
 from .trl import warn_left_out
-from .wire import Unsupported, encode, finite, plain
+from .wire import Unsupported, encode, finite, plain, text_or_messages
 
 DEADLINE_S = 240.0
 WINDOW_MS = 5.0
@@ -67,7 +66,10 @@ async def compute_score(
 
 
 def read_sample(data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any) -> Tuple[Any, Any, dict]:
-    """(prompt, completion, metadata). What JSON cannot carry is left out of the metadata, field by field."""
+    """(prompt, completion, metadata), checked here: what one sample holds must not cost the others of its request.
+
+    What JSON cannot carry is left out of the metadata, field by field.
+    """
     fields: Dict[Any, Any] = dict(extra_info) if isinstance(extra_info, Mapping) else {}
     if ground_truth is not None:
         fields.setdefault("gold", ground_truth)
@@ -79,11 +81,16 @@ def read_sample(data_source: Any, solution_str: Any, ground_truth: Any, extra_in
             metadata.update(plain({name: value}, "extra_info"))
         except Unsupported as problem:
             warn_left_out(f"extra_info.{name}", str(problem))
+    completion = text_or_messages(solution_str, "solution_str")
     if "prompt" in metadata:
-        prompt = metadata["prompt"]
-        return (prompt if isinstance(prompt, (str, list)) else str(prompt)), solution_str, metadata
-    # The older trainer adds the chat under this name; it would only repeat the prompt.
-    return metadata.pop("raw_prompt", ""), solution_str, metadata
+        return _textual(metadata["prompt"]), completion, metadata
+    # The older trainer adds the chat under this name; there it would only repeat the prompt.
+    return _textual(metadata.pop("raw_prompt", "")), completion, metadata
+
+
+def _textual(prompt: Any) -> Any:
+    messages = isinstance(prompt, list) and all(isinstance(message, dict) for message in prompt)
+    return prompt if messages or isinstance(prompt, str) else str(prompt)
 
 
 def _floor(value: Any) -> float:
@@ -115,7 +122,10 @@ class _Batcher:
             self._send()
         elif self._timer is None:
             self._timer = loop.call_later(self._window_s, self._send)
-        return await asyncio.wait_for(future, self._client.deadline_s + 2 * GRACE_S)
+        try:
+            return await asyncio.wait_for(future, self._client.deadline_s + 2 * GRACE_S)
+        except asyncio.TimeoutError:
+            raise NoResult("farm_unavailable", "no answer in time") from None
 
     def _send(self) -> None:
         if self._timer is not None:
@@ -163,6 +173,3 @@ class _Batcher:
 def _fail(future: "asyncio.Future[float]", problem: Exception) -> None:
     if not future.done():
         future.set_exception(problem)
-
-
-__all__ = ["compute_score", "KEY_VARIABLE"]

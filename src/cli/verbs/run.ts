@@ -93,7 +93,8 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   await store.probe();
 
   const log = openLog(config, 'run', setting.level);
-  const { redis, place } = await connectRedis(config);
+  const { redis, place, warnings } = await connectRedis(config);
+  for (const warning of warnings) process.stderr.write(`farm: ${warning}\n`);
   const shared = (await present(redis)).filter((p) => p.realm === SHARED_REALM);
   const has = (role: string): boolean => shared.some((p) => p.role === role);
   const brings = !(has('rollout') && has('collect') && (source.verified === 0 || has('verify')));

@@ -2,23 +2,36 @@
 
 import { readFileSync } from 'node:fs';
 import { EXIT, inputError, messageOf } from '../../shared/errors.ts';
+import type { Value } from '../../shared/json/value.ts';
+import { readSpec } from '../../shared/python/format-spec.ts';
+import { formatFloat, formatInteger } from '../../shared/python/number-format.ts';
+import { str } from '../../shared/python/text.ts';
 import { fingerprint, integrityMismatches, parseTrajectory, type Trajectory } from '../../shared/trajectory.ts';
 
 export async function show(args: { file: string }): Promise<number> {
   const trajectory = readTrajectory(args.file);
+  for (const line of shownLines(trajectory)) process.stdout.write(`${line}\n`);
+  return integrityMismatches(trajectory).length === 0 ? EXIT.ok : EXIT.unsound;
+}
+
+/** What is printed: the lines of `crucible show`, numbers as Python writes them. */
+export function shownLines(trajectory: Trajectory): string[] {
   const problems = integrityMismatches(trajectory);
-  const total = trajectory.totalReward;
   const rows = [
-    ['env', trajectory.envId],
-    ['seed', String(trajectory.seed)],
+    ['env', str(trajectory.envId)],
+    ['seed', str(trajectory.seed)],
     ['steps', String(trajectory.transitions.length)],
-    ['total reward', `${Number(total) >= 0 ? '+' : ''}${Number(total).toFixed(3)}`],
+    ['total reward', signed(trajectory.totalReward)],
     ['fingerprint', fingerprint(trajectory)],
     ['integrity', problems.length === 0 ? 'ok' : 'MISMATCH'],
   ] as const;
-  for (const [name, value] of rows) process.stdout.write(`${name.padEnd(12)}: ${value}\n`);
-  for (const problem of problems) process.stdout.write(`  - ${problem}\n`);
-  return problems.length === 0 ? EXIT.ok : EXIT.unsound;
+  return [...rows.map(([name, value]) => `${name.padEnd(12)}: ${value}`), ...problems.map((problem) => `  - ${problem}`)];
+}
+
+/** `f"{total:+.3f}"`: half to even on the exact value, and no exponent however large, which `toFixed` is not. */
+function signed(total: Value): string {
+  const spec = readSpec('+.3f', true);
+  return typeof total === 'number' ? formatFloat(total, spec) : formatInteger(BigInt(total as bigint | boolean), spec);
 }
 
 /** Throws FarmError (exit 2) for a file that cannot be read or is no trajectory. */

@@ -2,6 +2,7 @@
 // as the Python library's app has them, its errors too. Read leniently, because a refusal ends the trainer's run; only
 // what is no request at all is 400.
 
+import { createHash, timingSafeEqual } from 'node:crypto';
 import { dumpJson, JsonError, parseJson } from '../../shared/json/json.ts';
 import { isMap, type Value, type ValueMap } from '../../shared/json/value.ts';
 import { str } from '../../shared/python/text.ts';
@@ -24,6 +25,37 @@ export function refusalOf(method: string, path: string, endpoint = ENDPOINT): Re
 
 export function refusal(status: Refusal['status'], error: string): Refusal {
   return { status, body: dumpJson(new Map([['error', error]])) };
+}
+
+/** What a request says of its key. */
+export interface Credentials {
+  authorization?: string | undefined;
+  apiKey?: string | undefined;
+}
+
+/**
+ * One of `keys` as bearer token, in `X-API-Key`, or as the password of `Basic`: a trainer that can only put a key
+ * into the URL sends it so. A bearer token that is there decides alone. No keys: everybody may call.
+ */
+export function isAuthorized({ authorization = '', apiKey = '' }: Credentials, keys: readonly string[]): boolean {
+  if (keys.length === 0) return true;
+  const bearer = authorization.startsWith('Bearer ') ? authorization.slice('Bearer '.length).trim() : '';
+  const presented = bearer === '' ? [apiKey, basicPassword(authorization)] : [bearer];
+  let found = false;
+  // Every key is compared, in constant time, whichever fits.
+  for (const key of presented) for (const known of keys) found = (key !== '' && sameKey(key, known)) || found;
+  return found;
+}
+
+function basicPassword(authorization: string): string {
+  if (!authorization.startsWith('Basic ')) return '';
+  const pair = Buffer.from(authorization.slice('Basic '.length), 'base64').toString('utf8');
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : '';
+}
+
+function sameKey(a: string, b: string): boolean {
+  const digest = (key: string): Buffer => createHash('sha256').update(key).digest();
+  return timingSafeEqual(digest(a), digest(b));
 }
 
 /** The call that a body asks for; `goldKey` is the metadata's name for a label. */

@@ -20,6 +20,15 @@ export interface RedisPlace {
   embedded: boolean;
 }
 
+export interface ConnectedRedis {
+  redis: Redis;
+  place: RedisPlace;
+  /** Random, kept in this Redis: on the labels of this farm's containers. */
+  farmId: string;
+  /** What is allowed and unwise, for people. */
+  warnings: string[];
+}
+
 /** Where Redis is; starts the embedded one if need be. Throws FarmError (exit 3). */
 export async function locateRedis(config: Config): Promise<RedisPlace> {
   if (config.redisUrl === null) {
@@ -44,7 +53,7 @@ export function openRedis(place: RedisPlace, extra: Connection = {}): Redis {
 }
 
 /** Connects once and checks that this Redis can hold a ledger. Throws FarmError (exit 3) with what is wrong and how to mend it. */
-export async function connectRedis(config: Config): Promise<{ redis: Redis; place: RedisPlace; farmId: string }> {
+export async function connectRedis(config: Config): Promise<ConnectedRedis> {
   const place = await locateRedis(config);
   const once: Connection = {
     lazyConnect: true,
@@ -60,13 +69,15 @@ export async function connectRedis(config: Config): Promise<{ redis: Redis; plac
   });
   try {
     await probe.connect();
-    const farmId = await checkRedis(probe, place);
+    const { farmId, warnings } = await checkRedis(probe, place);
     const redis = openRedis(place);
     if (place.embedded) reviveKeeper(redis, config);
-    return { redis, place, farmId };
+    return { redis, place, farmId, warnings };
   } catch (error) {
     if (error instanceof FarmError) throw error;
     const why = messageOf(fault ?? error);
+    // Before version 6 there was no HELLO.
+    if (/unknown command|NOPROTO/i.test(why)) throw tooOld(place, 'older than 6');
     const secretive = /NOAUTH|WRONGPASS|invalid password/i.test(why);
     throw missingError(
       secretive ? 'redis_auth' : 'redis_unreachable',
@@ -78,6 +89,16 @@ export async function connectRedis(config: Config): Promise<{ redis: Redis; plac
     );
   } finally {
     probe.disconnect();
+  }
+}
+
+/** Managed servers refuse CONFIG: then it is not known, and nothing is said. */
+async function fsyncOf(redis: Redis): Promise<string> {
+  try {
+    const answer = (await redis.call('CONFIG', 'GET', 'appendfsync')) as string[];
+    return String(answer.flat()[1] ?? 'always');
+  } catch {
+    return 'always';
   }
 }
 
@@ -98,16 +119,10 @@ function reviveKeeper(redis: Redis, config: Config): void {
   });
 }
 
-async function checkRedis(redis: Redis, place: RedisPlace): Promise<string> {
+async function checkRedis(redis: Redis, place: RedisPlace): Promise<{ farmId: string; warnings: string[] }> {
   const info = await redis.info();
   const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
-  if (Number.parseInt(field('redis_version'), 10) < 7) {
-    throw missingError(
-      'redis_version',
-      `Redis at ${place.address} is version ${field('redis_version')}; 7.0 or newer is needed`,
-      'upgrade it, or unset REDIS_URL',
-    );
-  }
+  if (Number.parseInt(field('redis_version'), 10) < 7) throw tooOld(place, field('redis_version'));
   const policy = field('maxmemory_policy');
   if (policy !== '' && policy !== 'noeviction') {
     throw missingError(
@@ -123,7 +138,22 @@ async function checkRedis(redis: Redis, place: RedisPlace): Promise<string> {
       'point REDIS_URL at the primary',
     );
   await redis.set('farm:id', randomBytes(8).toString('hex'), 'NX');
-  return (await redis.get('farm:id')) as string;
+  const warnings: string[] = [];
+  if (field('aof_enabled') !== '1')
+    warnings.push(
+      `Redis at ${place.address} keeps no append-only file: if it ends, its runs are begun anew from their shards`,
+    );
+  else if ((await fsyncOf(redis)) !== 'always')
+    warnings.push(`Redis at ${place.address} does not run appendfsync always: a crash may lose what was acknowledged`);
+  return { farmId: (await redis.get('farm:id')) as string, warnings };
+}
+
+function tooOld(place: RedisPlace, version: string): FarmError {
+  return missingError(
+    'redis_version',
+    `Redis at ${place.address} is version ${version}; 7.0 or newer is needed`,
+    'upgrade it, or unset REDIS_URL',
+  );
 }
 
 /** The address is put together anew: a password can hold whatever a pattern would stop at. */

@@ -75,8 +75,13 @@ function fail(problems: Problem[], path: string, value: Value, allowed: string):
 
 export const anything: Check = () => {};
 
-export const anInt: Check = (value, path, problems) => {
-  if (typeof value !== 'bigint') fail(problems, path, value, 'an integer is needed');
+/** An int, or a float that is one (1.0): crucible takes both and keeps the type. */
+export function isWhole(value: Value): value is bigint | number {
+  return typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value));
+}
+
+export const aWhole: Check = (value, path, problems) => {
+  if (!isWhole(value)) fail(problems, path, value, 'an integer is needed');
 };
 
 export const aText: Check = (value, path, problems) => {

@@ -7,16 +7,17 @@ import { isMap, mapOf, type Value, type ValueMap } from '../json/value.ts';
 import {
   aList,
   anArgv,
-  anInt,
   anything,
   aTask,
   aText,
   aTimeout,
+  aWhole,
   aWritableText,
   type Check,
   checkFields,
   type Field,
   fillFields,
+  isWhole,
   oneOrMoreFiles,
   shown,
   someFiles,
@@ -39,9 +40,9 @@ const COMMAND_SECONDS = 10;
 const CHECK_SECONDS = 30;
 
 const GUESS: Field[] = [
-  { name: 'low', check: anInt, fallback: 1n },
-  { name: 'high', check: anInt, fallback: 100n },
-  { name: 'max_guesses', check: anInt, fallback: 10n },
+  { name: 'low', check: aWhole, fallback: 1n },
+  { name: 'high', check: aWhole, fallback: 100n },
+  { name: 'max_guesses', check: aWhole, fallback: 10n },
 ];
 
 const SQL_TASK: Field[] = [
@@ -162,7 +163,7 @@ function define(name: string, fields: readonly Field[], extra: Extra): [string, 
 function checkBounds(config: ValueMap, problems: Problem[]): void {
   const low = config.get('low') ?? 1n;
   const high = config.get('high') ?? 100n;
-  if (typeof low === 'bigint' && typeof high === 'bigint' && low > high) {
+  if (isWhole(low) && isWhole(high) && low > high) {
     problems.push({ path: 'config.low', message: `${low} is above high (${high}); low must not be above high` });
   }
 }

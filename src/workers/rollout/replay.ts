@@ -2,7 +2,7 @@
 // comes of it, by value and by type. Stricter than crucible's on purpose (INTERFACE, last section); what an older
 // format could not record is named as unrecorded, not held against the file.
 
-import type { Environment } from '../../shared/environment.ts';
+import { type Environment, EnvironmentError } from '../../shared/environment.ts';
 import { inputError } from '../../shared/errors.ts';
 import { isMap, pyEqual, sameValue, type Value, type ValueMap } from '../../shared/json/value.ts';
 import { cutCodePoints, repr, str } from '../../shared/python/text.ts';
@@ -58,7 +58,7 @@ export async function replayTrajectory(
   if (trajectory.seed === null || typeof trajectory.seed === 'object') {
     return { ok: false, steps: trajectory.transitions.length, mismatches, unrecorded: unrecordedOf(trajectory) };
   }
-  let observation = await environment.reset(trajectory.seed);
+  let observation = await resetOf(environment, trajectory);
   differ('initial observation', observation, trajectory.initialObservation);
   const rewards: number[] = [];
   const count = trajectory.transitions.length;
@@ -91,6 +91,16 @@ export async function replayTrajectory(
     mismatches.push(`total reward: expected ${repr(expected.totalReward)} != recorded ${repr(trajectory.totalReward)}`);
   }
   return { ok: mismatches.length === 0, steps: count, mismatches, unrecorded: unrecordedOf(trajectory) };
+}
+
+// A file whose config is sound in form, and yet builds nothing that can begin (a schema that is no SQL).
+async function resetOf(environment: Environment, trajectory: Trajectory): Promise<Value> {
+  try {
+    return await environment.reset(trajectory.seed);
+  } catch (error) {
+    if (!(error instanceof EnvironmentError)) throw error;
+    throw inputError('environment_config_invalid', `${environment.name} cannot be rebuilt: ${error.message}`);
+  }
 }
 
 /** Long values are cut: a line of this report is for people. */

@@ -55,10 +55,7 @@ describe('a Redis that can hold a ledger', () => {
 
   it('is entered with a password of any signs, which no message names', async () => {
     await server.redis.config('SET', 'requirepass', PASSWORD);
-    for (const url of [
-      `redis://:${ENCODED}@127.0.0.1:${port}`,
-      `redis://default:${ENCODED}@127.0.0.1:${port}/0`,
-    ]) {
+    for (const url of [`redis://:${ENCODED}@127.0.0.1:${port}`, `redis://default:${ENCODED}@127.0.0.1:${port}/0`]) {
       const { redis, place } = await connectRedis(at(url));
       expect(await redis.ping()).toBe('PONG');
       expect(place.address).not.toMatch(/pass|default/);
@@ -115,23 +112,23 @@ describe('refused with exit 3 and the next step', () => {
     }
   });
 
-  test('it is an old version', async () => {
+  test.each([
+    ['6', '%1\r\n$5\r\nproto\r\n:3\r\n', '6.2.14'],
+    ['5, which has not heard of RESP3', "-ERR unknown command 'HELLO'\r\n", '7.0'],
+  ])('it is of version %s', async (_, hello, said) => {
     const info = '# Server\r\nredis_version:6.2.14\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n';
-    // Knows INFO and nothing else, as far as a client asks.
+    const answers: Record<string, string> = { info: `$${info.length}\r\n${info}\r\n`, hello, client: '+OK\r\n' };
     const old = net.createServer((socket) => {
       socket.on('error', () => {});
       socket.on('data', (chunk) => {
-        for (const name of chunk.toString().matchAll(/\*\d+\r\n\$\d+\r\n([a-z]+)\r\n/gi))
-          socket.write(
-            name[1]?.toLowerCase() === 'info' ? `$${info.length}\r\n${info}\r\n` : '-ERR unknown command\r\n',
-          );
+        for (const [, name = ''] of chunk.toString().matchAll(/\*\d+\r\n\$\d+\r\n([a-z]+)\r\n/gi))
+          socket.write(answers[name.toLowerCase()] ?? '-ERR unknown command\r\n');
       });
     });
     await new Promise<void>((resolve) => old.listen(0, '127.0.0.1', () => resolve()));
-    const said = await refused(`redis://127.0.0.1:${(old.address() as AddressInfo).port}`);
-    console.log(said);
-    expect(said).toMatchObject({ code: 'redis_version', exit: 3 });
-    expect(said.message).toContain('6.2.14');
+    const told = await refused(`redis://127.0.0.1:${(old.address() as AddressInfo).port}`);
+    expect(told).toMatchObject({ code: 'redis_version', exit: 3 });
+    expect(told.message).toContain(said);
     old.close();
   });
 

@@ -3,14 +3,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Box } from '../../../src/shared/sandbox.ts';
 import { createDockerDriver } from '../../../src/workers/rollout/sandbox/docker.ts';
+import { playCase, printsEnvironment, unnamed } from '../../../tools/vectors/play-episode.ts';
 import { readVectors } from '../../support/vector-file.ts';
 import { LABELS, LIMITS } from '../sandbox-contract.ts';
-import { PRINTS_ENVIRONMENT, playCase, unnamed } from './play-vectors.ts';
 import { testContext } from './test-context.ts';
 
 const SANDBOXED = ['sql-task', 'command', 'code-task', 'terminal'];
 const cases = readVectors('cr-trajectories').filter(
-  (c) => SANDBOXED.includes(c.in.get('env') as string) && !c.out.has('raises') && !PRINTS_ENVIRONMENT.includes(c.id),
+  (c) => SANDBOXED.includes(c.in.get('env') as string) && !c.out.has('raises') && !printsEnvironment(c),
 );
 
 describe('in a container', () => {

@@ -6,8 +6,8 @@ import { isMap, type ValueMap } from '../../../src/shared/json/value.ts';
 import { canonicalText, fingerprint, parseTrajectory } from '../../../src/shared/trajectory.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { replayTrajectory } from '../../../src/workers/rollout/replay.ts';
+import { playCase, printsEnvironment, unnamed } from '../../../tools/vectors/play-episode.ts';
 import { readVectors, type VectorCase } from '../../support/vector-file.ts';
-import { PRINTS_ENVIRONMENT, playCase, unnamed } from './play-vectors.ts';
 import { testContext } from './test-context.ts';
 
 /** The library plays these; we refuse the config before anything starts. */
@@ -28,9 +28,7 @@ const REFUSED_EARLIER: ReadonlyMap<string, string> = new Map([
 const NAMED_HERE = ['code-task', 'terminal'];
 
 const cases = readVectors('cr-trajectories').map((c) => [c.id, c] as const);
-const played = cases.filter(
-  ([id, c]) => !c.out.has('raises') && !REFUSED_CONFIG.has(id) && !PRINTS_ENVIRONMENT.includes(id),
-);
+const played = cases.filter(([id, c]) => !c.out.has('raises') && !REFUSED_CONFIG.has(id) && !printsEnvironment(c));
 const raising = cases.filter(([, c]) => c.out.has('raises'));
 
 describe('an episode that the library records', () => {

@@ -25,9 +25,10 @@ export class GuessEnvironment implements Environment {
 
   constructor(config: ValueMap, _context?: EnvironmentContext) {
     this.settings = config;
-    this.low = config.get('low') as bigint;
-    this.high = config.get('high') as bigint;
-    this.maxGuesses = config.get('max_guesses') as bigint;
+    const bound = (name: string): bigint => BigInt(config.get(name) as bigint | number);
+    this.low = bound('low');
+    this.high = bound('high');
+    this.maxGuesses = bound('max_guesses');
   }
 
   async reset(seed: Value): Promise<Value> {
@@ -78,6 +79,8 @@ export class GuessEnvironment implements Environment {
   }
 
   private hint(feedback: string): Value {
-    return mapOf({ feedback, low: this.low, high: this.high });
+    // As they were given: 1.0 stays 1.0.
+    const [low, high] = [this.settings.get('low') ?? null, this.settings.get('high') ?? null];
+    return mapOf({ feedback, low, high });
   }
 }

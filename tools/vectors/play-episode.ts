@@ -1,16 +1,19 @@
 // Playing a reference episode: the library's scripted agent, and its graders and goals, which are code there, as data.
 
-import type { EnvironmentContext } from '../../../src/shared/environment.ts';
-import { isMap, mapOf, pyTruthy, type Value, type ValueMap } from '../../../src/shared/json/value.ts';
-import { ENVIRONMENT_CONFIGS } from '../../../src/shared/spec/environment-config.ts';
-import { canonicalText, parseTrajectory } from '../../../src/shared/trajectory.ts';
-import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
-import { type Episode, runEpisode } from '../../../src/workers/rollout/episode.ts';
-import type { Policy } from '../../../src/workers/rollout/policy.ts';
-import type { VectorCase } from '../../support/vector-file.ts';
+import type { EnvironmentContext } from '../../src/shared/environment.ts';
+import { dumpJson } from '../../src/shared/json/json.ts';
+import { isMap, mapOf, pyTruthy, type Value, type ValueMap } from '../../src/shared/json/value.ts';
+import { ENVIRONMENT_CONFIGS } from '../../src/shared/spec/environment-config.ts';
+import { canonicalText, parseTrajectory } from '../../src/shared/trajectory.ts';
+import { makeEnvironment } from '../../src/workers/rollout/environments/registry.ts';
+import { type Episode, runEpisode } from '../../src/workers/rollout/episode.ts';
+import type { Policy } from '../../src/workers/rollout/policy.ts';
+import type { VectorCase } from './vector-file.ts';
 
-/** The box sets HOME and LANG, the library passes neither on: commands that print them differ, here and nowhere else. */
-export const PRINTS_ENVIRONMENT = ['traj.command.env-no-home', 'traj.terminal.env'];
+/** A box sets HOME and LANG, the library passes neither on: a command that asks for them differs, here and nowhere else. */
+export function printsEnvironment(one: VectorCase): boolean {
+  return /HOME|LANG\b|printenv|\benv\b/.test(dumpJson(one.in.get('actions') ?? null));
+}
 
 /** The library's scripted agent: the last action again when it runs out. */
 function repeating(actions: Value[]): Policy {

@@ -1,0 +1,169 @@
+// Puts the gateway together: bound at once, its parts (Redis, the verifier's side, boxes, runs) when they are there.
+// Whatever belongs to the command line (how results and finished runs are read) is given to it.
+
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import type { Redis } from 'ioredis';
+import { Adopter } from '../producer/adopter.ts';
+import type { Config } from '../shared/config.ts';
+import { messageOf } from '../shared/errors.ts';
+import type { RunStatus } from '../shared/ledger/run-status.ts';
+import type { Log } from '../shared/log.ts';
+import { MemberQueue, SHARED_REALM } from '../shared/queue.ts';
+import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
+import type { SandboxDriver } from '../shared/sandbox.ts';
+import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
+import { Askers, type OpenAsker } from './asker.ts';
+import type { ScoreConfigs } from './configs.ts';
+import { GatewayDesk } from './desk.ts';
+import { Episodes } from './episodes.ts';
+import { FigureReader } from './figures.ts';
+import { Following, type OpenReader } from './follow.ts';
+import { RewardCall } from './get-reward.ts';
+import { END_TOKENS } from './query-cut.ts';
+import { RunDesk } from './run-desk.ts';
+import { RunsCall } from './runs-call.ts';
+import { ScoreCall } from './score-call.ts';
+import { capacityOf, type GatewayServer } from './server.ts';
+
+export interface GatewayParts {
+  config: Config;
+  configs: ScoreConfigs;
+  place: RedisPlace;
+  log: Log;
+  openAsker: OpenAsker;
+  upstreams: (redis: Redis) => Promise<UpstreamState[]>;
+  openDriver: () => SandboxDriver;
+  openReader: (redis: Redis) => OpenReader;
+  finished: (run: string) => Promise<RunStatus | null>;
+  /** Whether this process drives runs that nobody drives. */
+  adopts: boolean;
+  limits?: Partial<GatewayLimits>;
+}
+
+export interface GatewayLimits {
+  bodyBytes: number;
+  bodyIdleMs: number;
+  /** Of `/v1/score`. */
+  requests: number;
+  samples: number;
+  /** Of bodies, for each class of calls. */
+  bytes: number;
+  /** Samples of `/get_reward` that are asked at once; the others wait. */
+  rewardSamples: number;
+  rewardAnswerMs: number;
+  heartbeatMs: number;
+  boxes: number;
+  endTokens: readonly string[];
+}
+
+const LIMITS: GatewayLimits = {
+  bodyBytes: 64 * 1024 * 1024,
+  bodyIdleMs: 30_000,
+  requests: 4_096,
+  samples: 100_000,
+  bytes: 256 * 1024 * 1024,
+  rewardSamples: 16_384,
+  rewardAnswerMs: 165_000,
+  heartbeatMs: 10_000,
+  boxes: Math.max(2, availableParallelism() * 2),
+  endTokens: END_TOKENS,
+};
+const BODY_WHOLE_MS = 600_000;
+const REDIS_MS = 5_000;
+const READY_MS = 1_000;
+
+export interface Opened {
+  close(): Promise<void>;
+}
+
+/** Gives the server its desk. `close` ends what was opened here. */
+export async function openGateway(server: GatewayServer, parts: GatewayParts): Promise<Opened> {
+  const { config, configs, place, log } = parts;
+  const limits = { ...LIMITS, ...parts.limits };
+  const redis = openRedis(place, { commandTimeout: REDIS_MS });
+  const queue = new MemberQueue(place, SHARED_REALM, { commandTimeout: REDIS_MS });
+  const askers = new Askers(parts.openAsker);
+  const episodes = new Episodes({
+    openDriver: parts.openDriver,
+    slots: limits.boxes,
+    worker: `gateway-${process.pid}-${randomBytes(4).toString('hex')}`,
+  });
+  const figures = new FigureReader({ redis, queues: () => queue.counts(), upstreams: () => parts.upstreams(redis) });
+  const following = new Following(parts.openReader(redis), limits.heartbeatMs);
+  const bounds = { maxBytes: limits.bodyBytes, idleMs: limits.bodyIdleMs, wholeMs: BODY_WHOLE_MS };
+  const scoring = capacityOf(limits);
+  const rewarding = capacityOf({ samples: limits.rewardSamples, bytes: limits.bytes });
+  const { metrics } = server;
+  const runDesk = new RunDesk({
+    redis,
+    config,
+    log,
+    baseUrls: configs.all.map((one) => one.verifier.baseUrl),
+    finished: parts.finished,
+  });
+  const gauge = (name: string, help: string, values: [string, number][]) => ({
+    name,
+    help,
+    kind: 'gauge' as const,
+    values: values.map(([call, value]) => ({ labels: { call }, value })),
+  });
+  server.open(
+    new GatewayDesk({
+      score: new ScoreCall({ configs, askers, episodes, metrics, bounds, ...scoring }),
+      reward: new RewardCall({
+        configs,
+        askers,
+        metrics,
+        bounds,
+        log,
+        samples: rewarding.samples,
+        memory: rewarding.memory,
+        endTokens: limits.endTokens,
+        answerMs: limits.rewardAnswerMs,
+      }),
+      runs: new RunsCall({ desk: runDesk, figures, bounds, memory: scoring.memory }),
+      following,
+      figures,
+      metrics,
+      gauges: () => [
+        gauge('farm_gateway_samples_inside', 'Samples that are being scored.', [
+          ['score', scoring.samples.inside],
+          ['get_reward', rewarding.samples.inside],
+        ]),
+        gauge('farm_gateway_samples_waiting', 'Requests that wait for their turn.', [
+          ['get_reward', rewarding.samples.waiting],
+        ]),
+        gauge('farm_gateway_body_bytes', 'Bytes of requests in memory.', [
+          ['score', scoring.memory.inside],
+          ['get_reward', rewarding.memory.inside],
+        ]),
+      ],
+      missing: () => missingParts(redis, place),
+    }),
+  );
+  const adopter = parts.adopts ? new Adopter({ redis: openRedis(place), place, realm: SHARED_REALM, log }) : null;
+  return {
+    close: async () => {
+      await adopter?.drain();
+      await Promise.all([askers.close(), episodes.close()]);
+      await queue.close().catch(() => {});
+      redis.disconnect();
+    },
+  };
+}
+
+async function missingParts(redis: Redis, place: RedisPlace): Promise<string[]> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('no answer')), READY_MS);
+    });
+    await Promise.race([redis.ping(), late]);
+    return [];
+  } catch (error) {
+    return [`Redis at ${place.address} does not answer (${messageOf(error)})`];
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,156 @@
+// `POST /get_reward`, OpenRLHF's remote reward model: thousands of short connections with a sample each. It holds and
+// never refuses for being busy, because the trainer's five tries are all it has; it answers before that trainer's 180 s
+// are over, with the floor where there is no result; and its errors are the Python library's.
+
+import { setTimeout as wait } from 'node:timers/promises';
+import { sha256 } from '../shared/claim.ts';
+import type { Log } from '../shared/log.ts';
+import type { Admission } from './admission.ts';
+import type { Askers } from './asker.ts';
+import { type Body, type BodyBounds, BodyFailed, holding, readBody } from './body.ts';
+import type { ScoreConfig, ScoreConfigs } from './configs.ts';
+import { CallerGone, type Exchange } from './exchange.ts';
+import { Joins } from './joins.ts';
+import { readRewardRequest, refusal, rewardBody } from './mapping/openrlhf.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import { noResult, type Outcome, outcomeOf } from './outcome.ts';
+import { HttpProblem } from './problem.ts';
+import { completionOf } from './query-cut.ts';
+import { scoreItems } from './score.ts';
+import { countOutcomes } from './score-call.ts';
+
+export interface RewardDesk {
+  configs: ScoreConfigs;
+  askers: Askers;
+  metrics: GatewayMetrics;
+  bounds: BodyBounds;
+  log: Log;
+  /** Its own, apart from those of `/v1/score`. */
+  samples: Admission;
+  memory: Admission;
+  endTokens: readonly string[];
+  /** From a request's arrival to its answer. */
+  answerMs: number;
+}
+
+/** Far outside any range of rewards: dynamic filtering then drops the group. */
+const FILTERED = 1e9;
+/** A trainer that lost its connection asks again after a second. */
+const JOINING = { keepMs: 0, keepCount: 0, keepBytes: 0, lingerMs: 5_000 };
+const TELL_EVERY_MS = 5_000;
+
+export class RewardCall {
+  private readonly desk: RewardDesk;
+  private readonly joins = new Joins<string>(JOINING, (body) => body.length);
+  private readonly untold = new Map<string, number>();
+  private telling = false;
+
+  constructor(desk: RewardDesk) {
+    this.desk = desk;
+  }
+
+  async serve(exchange: Exchange): Promise<void> {
+    const { memory, bounds, answerMs } = this.desk;
+    const mode = exchange.query.get('no_result') ?? 'floor';
+    if (mode !== 'floor' && mode !== 'filter') return sayError(exchange, 400, 'no_result must be floor or filter');
+    const until = exchange.cameAt + answerMs;
+    const late = AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())));
+    let taken = 0;
+    try {
+      const config = this.desk.configs.get(exchange.query.get('config'));
+      let body: Body;
+      try {
+        body = await readBody(
+          exchange.request,
+          bounds,
+          holding(memory, AbortSignal.any([exchange.gone, late])),
+          exchange.gone,
+        );
+      } catch (error) {
+        if (!(error instanceof BodyFailed)) throw error;
+        taken = error.taken;
+        throw error.cause;
+      }
+      taken = body.taken;
+      const key = `${config.name} ${mode} ${sha256(body.bytes)}`;
+      const joined = await this.joins.join(key, '', exchange.gone, (signal) =>
+        this.reward(body.bytes, config, mode, until, signal),
+      );
+      if (joined) exchange.json(200, joined.value);
+    } catch (error) {
+      if (error instanceof CallerGone) throw error;
+      if (error instanceof Malformed) return exchange.json(400, error.body);
+      if (error instanceof HttpProblem) return sayError(exchange, error.status, error.message);
+      if (late.aborted) return sayError(exchange, 503, 'the request could not be read in time');
+      throw error;
+    } finally {
+      memory.give(taken);
+    }
+  }
+
+  private async reward(
+    bytes: Buffer,
+    config: ScoreConfig,
+    mode: 'floor' | 'filter',
+    until: number,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { askers, metrics, samples, endTokens } = this.desk;
+    const call = readRewardRequest(bytes);
+    if ('status' in call) throw new Malformed(call.body);
+    const items = call.completions.map((query, i) => {
+      const prompt = call.prompts[i] ?? '';
+      const completion = query === null || typeof prompt !== 'string' ? query : completionOf(query, prompt, endTokens);
+      return { prompt, completion, metadata: call.metadata[i] ?? null };
+    });
+    let outcomes: Outcome[];
+    const waiting = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())))]);
+    const count = Math.max(1, items.length);
+    const entered = await samples.take(count, waiting).then(
+      () => true,
+      () => false,
+    );
+    if (entered) {
+      try {
+        outcomes = (await scoreItems(askers, config, items, { until, signal })).map((one) => outcomeOf(one, false));
+      } finally {
+        samples.give(count);
+      }
+    } else outcomes = items.map(() => noResult('verifier_unavailable', 'its turn did not come in time'));
+    if (signal.aborted) throw new CallerGone();
+    this.tell(countOutcomes(metrics, 'get_reward', outcomes));
+    const { floor } = config.verifier;
+    const rewards = outcomes.map((one) => (one.status === 'completed' ? one.reward : floor));
+    const scores = outcomes.map((one, i) =>
+      one.status === 'completed' || mode === 'floor' ? (rewards[i] as number) : FILTERED,
+    );
+    return rewardBody(rewards, scores);
+  }
+
+  /** A trainer that cannot be told in the answer is told in the log: how many got the floor for lack of a result. */
+  private tell(causes: ReadonlyMap<string, number>): void {
+    for (const [cause, n] of causes) this.untold.set(cause, (this.untold.get(cause) ?? 0) + n);
+    if (this.untold.size === 0 || this.telling) return;
+    this.telling = true;
+    void wait(TELL_EVERY_MS, undefined, { ref: false }).then(() => {
+      this.telling = false;
+      this.desk.log.warn(
+        { call: 'get_reward', ...Object.fromEntries(this.untold) },
+        'samples got the floor: there is no result for them',
+      );
+      this.untold.clear();
+    });
+  }
+}
+
+class Malformed extends Error {
+  readonly body: string;
+  constructor(body: string) {
+    super('malformed request');
+    this.body = body;
+  }
+}
+
+export function sayError(exchange: Exchange, status: number, error: string): void {
+  exchange.json(status, refusal(400, error).body);
+}

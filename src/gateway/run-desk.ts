@@ -1,0 +1,120 @@
+// Runs over the network: submit a spec, its state, cancel. A run that is submitted here is worked on by the shared
+// realm's workers and driven by whoever adopts it, this process among them; without workers it is refused (503).
+
+import { randomBytes } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { openRun } from '../producer/open-run.ts';
+import type { Config } from '../shared/config.ts';
+import { EXIT, FarmError } from '../shared/errors.ts';
+import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
+import type { Log } from '../shared/log.ts';
+import { present } from '../shared/presence.ts';
+import { processIdentity } from '../shared/process-identity.ts';
+import { SHARED_REALM } from '../shared/queue.ts';
+import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
+import { HttpProblem } from './problem.ts';
+import { readSubmitted, type SubmittedSpec } from './submitted-spec.ts';
+
+export interface RunDeskOptions {
+  redis: Redis;
+  config: Config;
+  log: Log;
+  /** Verifiers that our key may go to. */
+  baseUrls: readonly string[];
+  /** The state of a run that only the store knows any more. */
+  finished: (run: string) => Promise<RunStatus | null>;
+}
+
+export class RunDesk {
+  private readonly options: RunDeskOptions;
+
+  constructor(options: RunDeskOptions) {
+    this.options = options;
+  }
+
+  async submit(bytes: Buffer, runId: string | null): Promise<{ status: RunStatus; created: boolean }> {
+    const { redis, config, baseUrls, log } = this.options;
+    const submitted = await readSubmitted(bytes, config, baseUrls);
+    const run = runId ?? submitted.runId ?? `run-${randomBytes(5).toString('hex')}`;
+    if (!RUN_ID.test(run))
+      throw new HttpProblem(
+        400,
+        'run_id',
+        `${JSON.stringify(run.slice(0, 80))} is not a run id`,
+        'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit',
+      );
+    await this.refuseWithoutWorkers(submitted);
+    const { spec, source } = submitted;
+    const store = await openStoreAddress(spec.store);
+    const owner = `${processIdentity()}`;
+    try {
+      const opened = await openRun({
+        run,
+        redis,
+        spec,
+        source,
+        store,
+        realm: SHARED_REALM,
+        owner,
+        ambertraceKey: config.ambertraceApiKey,
+      });
+      // Whoever adopts it drives it: this process as soon as any other.
+      await opened.ledger.undrive(owner);
+      log.info({ run, groups: opened.settings.plan.groups, resumed: opened.resumed }, 'run submitted');
+      return { status: (await readStatus(redis, run)) as RunStatus, created: !opened.resumed };
+    } catch (error) {
+      throw asProblem(error);
+    } finally {
+      await store.close();
+    }
+  }
+
+  async status(run: string): Promise<RunStatus> {
+    const status = RUN_ID.test(run)
+      ? ((await readStatus(this.options.redis, run)) ?? (await this.options.finished(run)))
+      : null;
+    if (status === null) throw unknownRun(run);
+    return status;
+  }
+
+  async cancel(run: string): Promise<RunStatus> {
+    const status = await this.status(run);
+    if (status.state !== 'done' && status.state !== 'cancelled')
+      await new RunLedger(this.options.redis, run).setState('cancelled', 'cancelled over the network');
+    return await this.status(run);
+  }
+
+  private async refuseWithoutWorkers({ source }: SubmittedSpec): Promise<void> {
+    const { redis, config } = this.options;
+    if (source.verified > 0 && config.ambertraceApiKey === null)
+      throw new HttpProblem(
+        503,
+        'no_key',
+        'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY',
+        'start the gateway with the platform’s key in its environment',
+      );
+    const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
+    const wanted = ['rollout', 'collect', ...(source.verified > 0 ? ['verify'] : [])] as const;
+    const missing = wanted.filter((role) => !roles.has(role as 'rollout'));
+    if (missing.length > 0)
+      throw new HttpProblem(
+        503,
+        'no_workers',
+        `there is no worker for ${missing.join(', ')}`,
+        'start ./farm up, or ./farm worker ROLE, on the same Redis',
+        { 'retry-after': '5' },
+      );
+  }
+}
+
+export function unknownRun(run: string): HttpProblem {
+  return new HttpProblem(404, 'unknown_run', `there is no run ${JSON.stringify(run.slice(0, 80))} here`);
+}
+
+function asProblem(error: unknown): unknown {
+  if (!(error instanceof FarmError)) return error;
+  const status =
+    error.code === 'spec_changed' || error.code === 'run_busy' ? 409 : error.exit === EXIT.input ? 400 : 503;
+  return new HttpProblem(status, error.code, error.message, error.hint);
+}

@@ -1,0 +1,81 @@
+// `/v1/runs` over HTTP: the bytes and answers around the run desk.
+
+import { sha256 } from '../shared/claim.ts';
+import type { Admission } from './admission.ts';
+import { type Body, type BodyBounds, BodyFailed, readBody, refusing } from './body.ts';
+import type { Exchange } from './exchange.ts';
+import type { FigureReader } from './figures.ts';
+import { Joins } from './joins.ts';
+import { HttpProblem } from './problem.ts';
+import type { RunDesk } from './run-desk.ts';
+
+interface Answer {
+  status: number;
+  body: string;
+}
+
+const JOINING = { keepMs: 600_000, keepCount: 1_000, keepBytes: 8 * 1024 * 1024, lingerMs: 600_000 };
+
+export class RunsCall {
+  private readonly desk: RunDesk;
+  private readonly figures: FigureReader;
+  private readonly bounds: BodyBounds;
+  private readonly memory: Admission;
+  private readonly joins = new Joins<Answer>(JOINING, (answer) => answer.body.length);
+
+  constructor(parts: { desk: RunDesk; figures: FigureReader; bounds: BodyBounds; memory: Admission }) {
+    this.desk = parts.desk;
+    this.figures = parts.figures;
+    this.bounds = parts.bounds;
+    this.memory = parts.memory;
+  }
+
+  async submit(exchange: Exchange): Promise<void> {
+    let taken = 0;
+    try {
+      let body: Body;
+      try {
+        body = await readBody(exchange.request, this.bounds, refusing(this.memory), exchange.gone);
+      } catch (error) {
+        if (!(error instanceof BodyFailed)) throw error;
+        taken = error.taken;
+        throw error.cause;
+      }
+      taken = body.taken;
+      const runId = exchange.query.get('run_id');
+      const work = async (): Promise<Answer> => {
+        const { status, created } = await this.desk.submit(body.bytes, runId);
+        return { status: created ? 201 : 200, body: `${JSON.stringify(status)}\n` };
+      };
+      const key = exchange.header('idempotency-key');
+      // Once begun, a submission is finished: half a run would help nobody.
+      const joined =
+        key === null ? { value: await work() } : await this.joins.join(key, sha256(body.bytes), exchange.gone, work);
+      if (joined === null)
+        throw new HttpProblem(
+          422,
+          'idempotency_mismatch',
+          'this Idempotency-Key was used for another spec',
+          'draw a new key for each run',
+        );
+      exchange.json(joined.value.status, joined.value.body);
+    } finally {
+      this.memory.give(taken);
+    }
+  }
+
+  async list(exchange: Exchange): Promise<void> {
+    const figures = await this.figures.read();
+    if (figures.missing !== null)
+      throw new HttpProblem(503, 'redis_unreachable', figures.missing, undefined, { 'retry-after': '2' });
+    exchange.json(200, `${JSON.stringify({ runs: figures.runs })}\n`);
+  }
+
+  async status(exchange: Exchange, run: string): Promise<void> {
+    exchange.json(200, `${JSON.stringify(await this.desk.status(run))}\n`);
+  }
+
+  async cancel(exchange: Exchange, run: string): Promise<void> {
+    exchange.json(200, `${JSON.stringify(await this.desk.cancel(run))}\n`);
+  }
+}

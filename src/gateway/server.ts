@@ -1,0 +1,256 @@
+// The gateway's HTTP server: binds first, answers when its parts are there, and ends without dropping what it has begun.
+// Senders of headers have ten seconds; bodies, readers and callers without a key are bounded where they are met.
+//
+//   bound ──parts──> ready ──drain──> draining (listens no more, so that the next one can) ──all answered, or grace──> closed
+
+import http from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { messageOf, missingError } from '../shared/errors.ts';
+import type { Log } from '../shared/log.ts';
+import { Admission } from './admission.ts';
+import { discard } from './body.ts';
+import { CallerGone, Exchange } from './exchange.ts';
+import { isLoopback, type Keys } from './keys.ts';
+import { GatewayMetrics } from './metrics.ts';
+import { HttpProblem } from './problem.ts';
+
+/** What serves a request once the parts are there. */
+export interface Desk {
+  serve(exchange: Exchange): Promise<void>;
+  /** What is missing for being ready; empty if nothing is. */
+  missing(): Promise<string[]>;
+  /** Ends what would never end by itself. */
+  drain(): void;
+}
+
+export interface ServerOptions {
+  host: string;
+  port: number;
+  keys: Keys;
+  log: Log;
+  metrics?: GatewayMetrics;
+  headersMs?: number;
+}
+
+const HEADERS_MS = 10_000;
+const HOLD_MS = 30_000;
+const DISCARD_MS = 2_000;
+/** More at once, and the kernel would drop connections that nobody refused. */
+const BACKLOG = 8_192;
+
+export class GatewayServer {
+  readonly metrics: GatewayMetrics;
+  private readonly options: ServerOptions;
+  private readonly server: http.Server;
+  private readonly work = new Set<Promise<void>>();
+  private readonly sockets = new Set<Socket>();
+  private desk: Desk | null = null;
+  private readonly ready: Promise<void>;
+  private setReady: () => void = () => {};
+  private draining = false;
+
+  private constructor(options: ServerOptions) {
+    this.options = options;
+    this.metrics = options.metrics ?? new GatewayMetrics();
+    this.ready = new Promise((resolve) => {
+      this.setReady = resolve;
+    });
+    this.server = http.createServer(
+      {
+        headersTimeout: options.headersMs ?? HEADERS_MS,
+        // Bodies have their own bounds (body.ts): a slow one is told so, not cut.
+        requestTimeout: 0,
+        connectionsCheckingInterval: 500,
+        keepAliveTimeout: 75_000,
+      },
+      (request, response) => this.take(request, response),
+    );
+    this.server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.on('close', () => this.sockets.delete(socket));
+    });
+    this.server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy();
+      const status =
+        error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+          ? '408 Request Timeout'
+          : error.code === 'HPE_HEADER_OVERFLOW'
+            ? '431 Request Header Fields Too Large'
+            : '400 Bad Request';
+      const body = `${JSON.stringify({ error: { code: 'bad_request', message: `this is no HTTP request that can be served: ${status}` } })}\n`;
+      socket.end(
+        `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      );
+    });
+  }
+
+  /** Binds. Throws FarmError: exit 2 for an address that would be open to everybody, exit 3 for a port that is taken. */
+  static async bind(options: ServerOptions): Promise<GatewayServer> {
+    const gateway = new GatewayServer(options);
+    await new Promise<void>((resolve, reject) => {
+      gateway.server.once('error', (error) =>
+        reject(
+          missingError(
+            'port_unusable',
+            `cannot listen on ${options.host}:${options.port}: ${messageOf(error)}`,
+            'choose another --port or --host',
+            error,
+          ),
+        ),
+      );
+      gateway.server.listen(
+        { port: options.port, host: options.host.replace(/^\[|\]$/g, ''), backlog: BACKLOG },
+        resolve,
+      );
+    });
+    return gateway;
+  }
+
+  get url(): string {
+    const { address, family, port } = this.server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /** From now on requests are served; those that came before were held. */
+  open(desk: Desk): void {
+    this.desk = desk;
+    this.setReady();
+  }
+
+  /** Takes no new connection, answers what it has within `graceMs`; `now` cuts the wait short. */
+  async drain(graceMs: number, now: AbortSignal): Promise<void> {
+    this.draining = true;
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    this.desk?.drain();
+    this.server.closeIdleConnections();
+    const cut = new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, graceMs);
+      timer.unref();
+      if (now.aborted) resolve();
+      now.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await Promise.race([this.idle(), cut]);
+    // What is still open has been answered, or had its time.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const socket of this.sockets) socket.destroy();
+    await closed;
+  }
+
+  private async idle(): Promise<void> {
+    while (this.work.size > 0) await Promise.all([...this.work]);
+  }
+
+  private take(request: http.IncomingMessage, response: http.ServerResponse): void {
+    const exchange = new Exchange(request, response);
+    if (this.draining) response.setHeader('connection', 'close');
+    const call = callOf(exchange.path);
+    const work = this.serve(exchange)
+      .catch((error: unknown) => this.fail(exchange, error))
+      .finally(() => {
+        this.work.delete(work);
+        if (this.draining) setImmediate(() => this.server.closeIdleConnections());
+        this.metrics.answered(call, exchange.gone.aborted ? 499 : response.statusCode, exchange.elapsedMs / 1000);
+      });
+    this.work.add(work);
+  }
+
+  private async serve(exchange: Exchange): Promise<void> {
+    const { path, method } = exchange;
+    if (path === '/healthz') return exchange.json(200, '{"status":"ok"}\n');
+    if (path === '/readyz') {
+      const missing = this.draining
+        ? ['the gateway stops']
+        : this.desk === null
+          ? ['the gateway starts']
+          : await this.desk.missing();
+      return exchange.json(
+        missing.length === 0 ? 200 : 503,
+        `${JSON.stringify({ ready: missing.length === 0, missing })}\n`,
+      );
+    }
+    // The Python library's app refuses in this order, and so does this call.
+    if (path !== '/get_reward' || method === 'POST') this.options.keys.admit(exchange.request.headers);
+    if (this.desk === null) await this.held(exchange);
+    await (this.desk as Desk | null)?.serve(exchange);
+  }
+
+  private async held(exchange: Exchange): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), HOLD_MS);
+    });
+    const gone = new Promise<'gone'>((resolve) =>
+      exchange.gone.addEventListener('abort', () => resolve('gone'), { once: true }),
+    );
+    const first = await Promise.race([this.ready, late, gone]);
+    clearTimeout(timer);
+    if (first === 'gone') throw new CallerGone();
+    if (first === 'late')
+      throw new HttpProblem(503, 'not_ready', 'the gateway is not ready yet', '/readyz says what is missing', {
+        'retry-after': '2',
+      });
+  }
+
+  private async fail(exchange: Exchange, error: unknown): Promise<void> {
+    const { response, request, path } = exchange;
+    if (error instanceof CallerGone || exchange.gone.aborted) return;
+    if (response.headersSent) {
+      this.options.log.warn({ path, error: messageOf(error) }, 'an answer was cut off');
+      response.destroy();
+      return;
+    }
+    const known = error instanceof HttpProblem;
+    if (!known) this.options.log.error({ path, error: messageOf(error) }, 'a request failed');
+    const problem = known
+      ? error
+      : new HttpProblem(500, 'internal', 'this should not have happened', 'the gateway’s log says more');
+    if (!request.complete) {
+      response.setHeader('connection', 'close');
+      await discard(request, DISCARD_MS);
+    }
+    if (path === '/get_reward')
+      exchange.json(
+        problem.status,
+        `${JSON.stringify({ error: problem.code === 'unauthorized' ? 'unauthorized' : problem.message })}`,
+        problem.headers,
+      );
+    else exchange.problem(problem);
+  }
+}
+
+/** Only a closed list: a label that callers could make up would grow without end. */
+function callOf(path: string): string {
+  if (path.startsWith('/v1/runs/') && path.endsWith('/results')) return 'results';
+  if (path === '/v1/runs' || path.startsWith('/v1/runs/')) return 'runs';
+  const known: Record<string, string> = {
+    '/v1/score': 'score',
+    '/get_reward': 'get_reward',
+    '/metrics': 'metrics',
+    '/healthz': 'health',
+    '/readyz': 'health',
+    '/': 'page',
+  };
+  return Object.hasOwn(known, path) ? (known[path] as string) : 'other';
+}
+
+/** Why `host` may not be bound without a key; null if it may. */
+export function refuseOpen(host: string, keys: Keys): string | null {
+  return keys.open && !isLoopback(host)
+    ? `--host ${host} would let everybody in: without FARM_API_KEY only loopback is bound`
+    : null;
+}
+
+export interface Capacity {
+  requests: Admission;
+  samples: Admission;
+  memory: Admission;
+}
+
+/** What fits in one process of the usual memory. */
+export function capacityOf(want: { requests?: number; samples?: number; bytes?: number } = {}): Capacity {
+  return {
+    requests: new Admission(want.requests ?? 4_096),
+    samples: new Admission(want.samples ?? 100_000),
+    memory: new Admission(want.bytes ?? 256 * 1024 * 1024),
+  };
+}

@@ -1,0 +1,397 @@
+// Asks a platform for the whole fleet: every process with an asker for the same upstream shares one cache, one flight a
+// query, one waiting list, one rate limit and one breaker in Redis. Whoever has a slot makes the next call, whoever's
+// queries it holds. A query's answer comes from the cache, from this process's call, or by message from another's.
+// Nothing throws: every query gets an answer, by its own deadline.
+
+import { randomBytes } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { messageOf } from '../../../shared/errors.ts';
+import { fingerprint } from '../../../shared/ledger/run-settings.ts';
+import type { Log } from '../../../shared/log.ts';
+import { processIdentity } from '../../../shared/process-identity.ts';
+import type { RedisPlace } from '../../../shared/redis/connect.ts';
+import { cacheKey } from '../cache-key.ts';
+import type { Answer } from '../client.ts';
+import type { Platform } from '../platform-call.ts';
+import type { Query } from '../wire-request.ts';
+import { CallDesk } from './call-desk.ts';
+import { type Coded, Exchange, type ExchangeLimits, type ExchangeReply } from './exchange.ts';
+import { readAnswer, writeQuery } from './flight-text.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { Mailbox } from './mailbox.ts';
+import { Seal } from './seal.ts';
+import { BATCH, flightKey, shownUrl, upstreamId } from './upstream.ts';
+
+export type FleetAnswer = Answer & {
+  /** It was kept from an earlier call. */
+  cached: boolean;
+};
+
+export interface AskOptions {
+  /** Answers are shared within it: `RUN:INCARNATION` for a run, the config document's hash for `score` and the gateway. */
+  epoch: string;
+  /** Look for a kept answer, and keep this one. Equal queries under way are asked once in any case. */
+  cache: boolean;
+  /** How long an answer is kept. Default 24 h. */
+  ttlMs?: number;
+  /** From now; null to wait as long as it takes. */
+  deadlineMs: number | null;
+  signal?: AbortSignal;
+  /** Distinct queries that may be asked in this epoch; null for no bound. */
+  budget?: number | null;
+}
+
+export interface FleetAskerOptions {
+  /** For scripts; must ride through restarts (openRedis does). */
+  redis: Redis;
+  /** Where to open the connection for messages. */
+  place: RedisPlace;
+  upstream: Platform;
+  limits: ExchangeLimits;
+  log: Pick<Log, 'info' | 'warn' | 'debug'>;
+  random?: () => number;
+  /** ms since 1970, for `Retry-After` dates. */
+  now?: () => number;
+}
+
+interface Wait {
+  readonly key: string;
+  readonly query: Query;
+  readonly group: Group;
+  readonly told: Set<(answer: FleetAnswer) => void>;
+  state: 'new' | 'sent' | 'joined';
+  /** Not known to Redis at the last look. */
+  missing: boolean;
+  since: number;
+}
+
+interface Group {
+  epoch: string;
+  cache: boolean;
+  ttlMs: number;
+  budget: number | null;
+}
+
+const DAY_MS = 24 * 3_600_000;
+/** Queries in one script call. */
+const CHUNK = 500;
+const RETRY_MS = 250;
+
+export class FleetAsker {
+  private readonly options: FleetAskerOptions;
+  private readonly id: string;
+  private readonly seal: Seal;
+  private readonly exchange: Exchange;
+  private readonly desk: CallDesk;
+  private readonly mailbox: Mailbox;
+  private readonly heartbeat: Heartbeat;
+  private readonly waits = new Map<string, Wait>();
+  private fresh: Wait[] = [];
+  private joined = 0;
+  private flushing = false;
+  private closed = false;
+  private wake: { timer: NodeJS.Timeout; at: number } | null = null;
+
+  constructor(options: FleetAskerOptions) {
+    this.options = options;
+    const { redis, place, upstream, limits } = options;
+    this.id = upstreamId(upstream);
+    const process = `${processIdentity()}-${randomBytes(4).toString('hex')}`;
+    this.seal = new Seal(upstream.apiKey, this.id);
+    const key = fingerprint(upstream.apiKey) as string;
+    this.exchange = new Exchange(
+      redis,
+      { upstream: this.id, process, platform: String(upstream.platformId), key },
+      limits,
+    );
+    this.desk = new CallDesk({
+      platform: upstream,
+      exchange: this.exchange,
+      seal: this.seal,
+      limits,
+      random: options.random ?? Math.random,
+      now: options.now ?? (() => performance.timeOrigin + performance.now()),
+      queryOf: (flight) => this.waits.get(flight)?.query,
+      onAnswer: (flight, answer) => this.answer(flight, answer, false),
+      onReply: (reply) => this.handle(reply),
+      onDone: () => this.rest(),
+    });
+    this.mailbox = new Mailbox(
+      place,
+      process,
+      (flight, coded) => this.onMail(flight, coded),
+      () => void this.heartbeat.beat(0),
+    );
+    this.heartbeat = new Heartbeat({
+      redis,
+      exchange: this.exchange,
+      calls: () => this.desk.tokens,
+      waiting: (olderThanMs) => this.olderThan(olderThanMs),
+      onLook: (flight, coded) => this.onLook(flight, coded),
+      onReply: (reply) => this.handle(reply),
+    });
+  }
+
+  /** One answer a query, in order. */
+  ask(queries: readonly Query[], options: AskOptions): Promise<FleetAnswer[]> {
+    if (this.closed || options.signal?.aborted) return Promise.resolve(queries.map(() => gone('stopped')));
+    const group: Group = {
+      epoch: options.epoch,
+      cache: options.cache,
+      ttlMs: options.ttlMs ?? DAY_MS,
+      budget: options.budget ?? null,
+    };
+    const open: { wait: Wait; tell: (answer: FleetAnswer) => void }[] = [];
+    const answers = queries.map(
+      (query) =>
+        new Promise<FleetAnswer>((tell) => {
+          const wait = this.waitFor(query, group);
+          wait.told.add(tell);
+          open.push({ wait, tell });
+        }),
+    );
+    const giveUp = (why: string): void => void this.giveUp(open, why);
+    const stop = (): void => giveUp('stopped');
+    const timer =
+      options.deadlineMs === null
+        ? null
+        : setTimeout(() => giveUp('no answer by the deadline'), Math.max(0, options.deadlineMs));
+    options.signal?.addEventListener('abort', stop, { once: true });
+    return Promise.all(answers).finally(() => {
+      if (timer) clearTimeout(timer);
+      options.signal?.removeEventListener('abort', stop);
+    });
+  }
+
+  /** Takes no more calls, answers whoever still waits with `stopped`, gives calls at work their time, and gives back the rest. */
+  async close(graceMs = 0): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.exchange.closing = true;
+    if (this.wake) clearTimeout(this.wake.timer);
+    const open = [...this.waits.values()].flatMap((wait) => [...wait.told].map((tell) => ({ wait, tell })));
+    await Promise.all([this.giveUp(open, 'stopped'), this.desk.close(graceMs)]);
+    this.heartbeat.stop();
+    this.mailbox.close();
+  }
+
+  private waitFor(query: Query, group: Group): Wait {
+    const { platformId } = this.options.upstream;
+    const key = flightKey(this.id, group.epoch, cacheKey(platformId, query));
+    const under = this.waits.get(key);
+    if (under) {
+      this.joined++;
+      return under;
+    }
+    const wait: Wait = { key, query, group, told: new Set(), state: 'new', missing: false, since: performance.now() };
+    this.waits.set(key, wait);
+    this.send(wait);
+    return wait;
+  }
+
+  /** At the end of this turn of the loop, together with what others want by then. */
+  private send(wait: Wait): void {
+    wait.state = 'new';
+    wait.missing = false;
+    this.fresh.push(wait);
+    if (this.flushing) return;
+    this.flushing = true;
+    setImmediate(() => void this.flush());
+  }
+
+  private async flush(): Promise<void> {
+    this.flushing = false;
+    const byGroup = new Map<string, Wait[]>();
+    for (const wait of this.fresh.splice(0)) {
+      if (wait.told.size === 0 || this.waits.get(wait.key) !== wait) continue;
+      const name = JSON.stringify(wait.group);
+      const list = byGroup.get(name);
+      if (list) list.push(wait);
+      else byGroup.set(name, [wait]);
+    }
+    this.heartbeat.start();
+    await this.mailbox.ready;
+    for (const list of byGroup.values())
+      for (let i = 0; i < list.length; i += CHUNK) void this.join(list.slice(i, i + CHUNK));
+  }
+
+  private async join(waits: Wait[]): Promise<void> {
+    const sent = waits.filter((wait) => this.waits.get(wait.key) === wait);
+    if (sent.length === 0) return;
+    const { joined } = this;
+    this.joined = 0;
+    for (const wait of sent) wait.state = 'sent';
+    try {
+      const wanted = sent.map(({ key, query }) => ({ key, sealed: this.seal.close(writeQuery(query), key) }));
+      const shown = shownUrl(this.options.upstream.baseUrl);
+      // Who fills batches by itself waits for no company.
+      const options = { ...(sent[0] as Wait).group, joined, now: sent.length >= BATCH, shown };
+      const reply = await this.exchange.join(options, wanted);
+      this.handle(reply);
+      sent.forEach((wait, i) => {
+        if (wait.state === 'sent') wait.state = 'joined';
+        this.onCoded(wait.key, reply.own[i] as Coded, true);
+      });
+    } catch (error) {
+      this.options.log.debug({ error: messageOf(error) }, 'the fleet could not be asked');
+      this.joined += joined;
+      const again = setTimeout(() => {
+        for (const wait of sent) if (this.waits.get(wait.key) === wait) this.send(wait);
+      }, RETRY_MS);
+      again.unref();
+    }
+  }
+
+  private onMail(flight: string, coded: Coded): void {
+    if (coded.code === 'k') this.take();
+    else this.onCoded(flight, coded, false);
+  }
+
+  /** What a look into Redis found, for what has been waiting long. */
+  private onLook(flight: string, coded: Coded): void {
+    const wait = this.waits.get(flight);
+    if (wait?.state !== 'joined') return;
+    if (coded.code !== 'n') {
+      wait.missing = false;
+      this.onCoded(flight, coded, false);
+    } else if (wait.missing) this.send(wait);
+    // Its message may be on its way.
+    else wait.missing = true;
+  }
+
+  private onCoded(flight: string, { code, value }: Coded, cached: boolean): void {
+    if (code === 'w') return;
+    this.answer(
+      flight,
+      code === 'v' ? this.readSealed(flight, value) : spoken(code, value.toString()),
+      cached && code === 'v',
+    );
+  }
+
+  private readSealed(flight: string, value: Buffer): Answer {
+    const text = this.seal.open(value, flight);
+    return (
+      (text === null ? null : readAnswer(text)) ?? { kind: 'unavailable', detail: 'the kept answer cannot be read' }
+    );
+  }
+
+  private answer(flight: string, answer: Answer, cached: boolean): void {
+    const wait = this.waits.get(flight);
+    if (!wait) return;
+    this.waits.delete(flight);
+    for (const tell of wait.told) tell({ ...answer, cached });
+    this.rest();
+  }
+
+  private giveUp(open: readonly { wait: Wait; tell: (answer: FleetAnswer) => void }[], why: string): Promise<void> {
+    const left: string[] = [];
+    for (const { wait, tell } of open) {
+      if (!wait.told.delete(tell)) continue;
+      tell(gone(why));
+      if (wait.told.size > 0 || this.waits.get(wait.key) !== wait) continue;
+      if (wait.state === 'new') this.waits.delete(wait.key);
+      else left.push(wait.key);
+    }
+    this.rest();
+    return left.length === 0 ? Promise.resolve() : this.leave(left);
+  }
+
+  /** The queries stay known until Redis has heard of it: a call with them may be on its way to us. */
+  private async leave(keys: readonly string[]): Promise<void> {
+    try {
+      this.handle(await this.exchange.leave(keys));
+    } catch (error) {
+      this.options.log.debug({ error: messageOf(error) }, 'could not leave');
+    }
+    for (const key of keys) {
+      const wait = this.waits.get(key);
+      if (!wait) continue;
+      if (wait.told.size === 0) this.waits.delete(key);
+      else this.send(wait);
+    }
+    this.rest();
+  }
+
+  private olderThan(ms: number): string[] {
+    const before = performance.now() - ms;
+    return [...this.waits.values()]
+      .filter((wait) => wait.state === 'joined' && wait.told.size > 0 && wait.since <= before)
+      .map((wait) => wait.key);
+  }
+
+  private handle(reply: ExchangeReply): void {
+    for (const [name, detail] of reply.events) this.tell(name, detail);
+    for (const call of reply.calls) this.desk.make(call);
+    if (reply.wakeMs >= 0 && !this.closed) this.wakeIn(reply.wakeMs);
+    this.rest();
+  }
+
+  private wakeIn(ms: number): void {
+    const at = performance.now() + ms;
+    if (this.wake !== null && this.wake.at <= at) return;
+    if (this.wake !== null) clearTimeout(this.wake.timer);
+    const timer = setTimeout(() => {
+      this.wake = null;
+      this.take();
+    }, ms);
+    this.wake = { timer, at };
+  }
+
+  private take(): void {
+    if (this.closed || (this.waits.size === 0 && this.desk.count === 0)) return;
+    this.exchange.take().then(
+      (reply) => this.handle(reply),
+      (error) => this.options.log.debug({ error: messageOf(error) }, 'could not take'),
+    );
+  }
+
+  private rest(): void {
+    if (this.waits.size > 0 || this.desk.count > 0) return;
+    this.heartbeat.stop();
+    if (this.wake !== null) clearTimeout(this.wake.timer);
+    this.wake = null;
+  }
+
+  /** What one script call of the whole fleet brought about: told once. */
+  private tell(name: string, detail: string): void {
+    const { upstream, log } = this.options;
+    const fields = { upstream: shownUrl(upstream.baseUrl), platform: String(upstream.platformId), detail };
+    const said = SAID[name];
+    if (said) log[said[0]](fields, said[1]);
+  }
+}
+
+const SAID: Record<string, ['info' | 'warn', string]> = {
+  open: ['warn', 'verifier circuit open'],
+  half: ['info', 'verifier circuit half open: one probe'],
+  closed: ['info', 'verifier circuit closed'],
+  rate_limited: ['warn', 'verifier rate limited: the fleet waits'],
+  refused: ['warn', 'verifier refuses key or platform'],
+  batch: ['info', 'verifier batches halved'],
+  single: ['info', 'verifier has no batch path: single calls'],
+};
+
+function spoken(code: string, detail: string): Answer {
+  switch (code) {
+    case 'x':
+      return { kind: 'unreadable', detail };
+    case 'm':
+      return { kind: 'misconfigured', detail };
+    case 'b':
+      return { kind: 'budget', detail: 'the run may not ask more queries' };
+    case 'o':
+      return { kind: 'unavailable', detail: `circuit open: ${detail}`, held: true };
+    case 'h':
+      return {
+        kind: 'unavailable',
+        detail: `rate limited for longer than a query may wait: ${detail}`,
+        held: true,
+      };
+    default:
+      return { kind: 'unavailable', detail };
+  }
+}
+
+function gone(why: string): FleetAnswer {
+  return { kind: 'unavailable', detail: why, cached: false };
+}

@@ -1,0 +1,72 @@
+// While this process waits or calls: once a second it renews its lease, looks up what has been waiting long, has the
+// calls of dead processes given back, and sees whether Redis is filling up.
+
+import type { Redis } from 'ioredis';
+import { isKnownDead } from '../../../shared/process-identity.ts';
+import type { Coded, Exchange, ExchangeReply } from './exchange.ts';
+
+export interface HeartbeatOptions {
+  redis: Redis;
+  exchange: Exchange;
+  /** Tokens of the calls that are made here. */
+  calls(): string[];
+  /** Flights that have been waiting for so long. */
+  waiting(olderThanMs: number): string[];
+  onLook(flight: string, coded: Coded): void;
+  onReply(reply: ExchangeReply): void;
+}
+
+const EVERY_MS = 1_000;
+const LOOK_AFTER_MS = 900;
+/** Flights looked up in one script call. */
+const CHUNK = 1_000;
+/** The cache goes before producers stop (they do at 0.6). */
+const HIGH_WATER = 0.55;
+
+export class Heartbeat {
+  private readonly options: HeartbeatOptions;
+  private timer: NodeJS.Timeout | null = null;
+  private holders: string[] = [];
+  private beating = false;
+
+  constructor(options: HeartbeatOptions) {
+    this.options = options;
+  }
+
+  start(): void {
+    if (this.timer === null) this.timer = setInterval(() => void this.beat(LOOK_AFTER_MS), EVERY_MS);
+  }
+
+  stop(): void {
+    if (this.timer !== null) clearInterval(this.timer);
+    this.timer = null;
+  }
+
+  async beat(lookAfterMs: number): Promise<void> {
+    if (this.beating) return;
+    this.beating = true;
+    try {
+      const keys = this.options.waiting(lookAfterMs);
+      const dead = this.holders.filter((holder) => isKnownDead(holder.slice(0, holder.lastIndexOf('-'))));
+      for (let i = 0; i === 0 || i < keys.length; i += CHUNK) {
+        const part = keys.slice(i, i + CHUNK);
+        const reply = await this.options.exchange.beat(this.options.calls(), dead, part);
+        for (const [at, key] of part.entries()) this.options.onLook(key, reply.own[at] as Coded);
+        this.holders = reply.own.slice(part.length).map(({ value }) => value.toString());
+        this.options.onReply(reply);
+      }
+      await this.look();
+    } catch {
+      // Redis is away; the next beat tells.
+    } finally {
+      this.beating = false;
+    }
+  }
+
+  private async look(): Promise<void> {
+    const memory = await this.options.redis.info('memory');
+    const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
+    const most = figure('maxmemory');
+    this.options.exchange.full = most > 0 && figure('used_memory') > HIGH_WATER * most;
+  }
+}

@@ -1,0 +1,36 @@
+// Query texts and answers lie in Redis (and in its AOF, on disk) sealed: what a prompt or a certificate says can be read
+// by those who hold the upstream's key, and by nobody else. A text is bound to its flight: moved elsewhere it does not open.
+
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export class Seal {
+  private readonly key: Buffer;
+
+  constructor(apiKey: string, upstream: string) {
+    this.key = Buffer.from(hkdfSync('sha256', apiKey, upstream, 'rollout-farm fleet', 32));
+  }
+
+  close(text: string, flight: string): Buffer {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.key, nonce).setAAD(Buffer.from(flight));
+    const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return Buffer.concat([nonce, cipher.getAuthTag(), body]);
+  }
+
+  /** Null for what was not sealed with this key for this flight. */
+  open(sealed: Buffer, flight: string): string | null {
+    try {
+      const nonce = sealed.subarray(0, NONCE_BYTES);
+      const cipher = createDecipheriv(CIPHER, this.key, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(Buffer.from(flight))
+        .setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      return Buffer.concat([cipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), cipher.final()]).toString('utf8');
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// From what a call brought to what becomes of each of its queries: answered, asked again (when, in what company), or
+// lost; and what the fleet learns of the upstream. Pure.
+
+import type { Answer } from '../client.ts';
+import type { CallResult } from '../platform-call.ts';
+import type { Meaning } from '../wire.ts';
+
+export interface Tried {
+  /** Earlier tries against a failing infrastructure, and what it has waited for rate limits. */
+  tries: number;
+  waitedMs: number;
+}
+
+export type Fate =
+  | { kind: 'answered'; answer: Answer }
+  /** `company`: at most so many go together with it; 0 for no bound. */
+  | { kind: 'again'; tries: number; waitedMs: number; company: number; delayMs: number }
+  | { kind: 'lost'; detail: string };
+
+export interface Settlement {
+  fates: Fate[];
+  outcome: 'ok' | 'infra' | 'refused' | 'none' | 'given_back';
+  /** What the call as a whole said, where it went wrong. */
+  why: string;
+  pauseMs: number;
+  /** The new size of batches, 0 for unchanged; `restored`: it was one query's fault, the old size is good. */
+  halved: number;
+  restored: boolean;
+  single: boolean;
+}
+
+const BACKOFF_MS = 500;
+const BACKOFF_MAX_MS = 8_000;
+/** A spoiled batch is asked again in parts of so many, then one by one: two calls find the query that spoils it. */
+const PART = 7;
+
+export function settlementOf(
+  result: CallResult,
+  tried: readonly Tried[],
+  limits: { tries: number; patienceMs: number; random: () => number },
+): Settlement {
+  const { meanings, whole } = result;
+  const count = meanings.length;
+  const all = (kind: Meaning['kind']): boolean => meanings.every((meaning) => meaning.kind === kind);
+  const halves = count > 1 && all('too_big');
+  const half = Math.floor(count / 2);
+  let pauseMs = 0;
+  const fates = meanings.map((meaning, i): Fate => {
+    const { tries, waitedMs } = tried[i] as Tried;
+    switch (meaning.kind) {
+      case 'verdict':
+        // The platform echoes the query; what is kept and handed on has none.
+        meaning.data.delete('query');
+        return { kind: 'answered', answer: meaning };
+      case 'denial':
+      case 'misconfigured':
+        return { kind: 'answered', answer: meaning };
+      case 'not_understood':
+        return unavailable(`the request is not understood: ${meaning.detail}`);
+      case 'unsupported':
+        return { kind: 'again', tries, waitedMs, company: 0, delayMs: 0 };
+      case 'too_big':
+        return halves
+          ? { kind: 'again', tries, waitedMs, company: half, delayMs: 0 }
+          : { kind: 'answered', answer: { kind: 'unreadable', detail: meaning.detail } };
+      case 'rate_limited': {
+        const waitMs =
+          meaning.retryAfterMs ?? jittered(Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MS, waitedMs)), limits);
+        pauseMs = Math.max(pauseMs, waitMs);
+        if (waitMs <= limits.patienceMs && waitedMs + waitMs > limits.patienceMs)
+          return unavailable(`rate limited: ${meaning.detail}`);
+        return { kind: 'again', tries, waitedMs: waitedMs + waitMs, company: 0, delayMs: 0 };
+      }
+      default: {
+        if (tries + 1 >= limits.tries) return { kind: 'lost', detail: meaning.detail };
+        const company = whole === null || (result.suspect && count <= PART) ? 1 : result.suspect ? PART : 0;
+        const delayMs = jittered(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** tries), limits);
+        return { kind: 'again', tries: tries + 1, waitedMs, company, delayMs };
+      }
+    }
+  });
+  const bad = meanings.find((meaning) => meaning.kind === 'misconfigured') ?? meanings.find((m) => 'detail' in m);
+  return {
+    fates,
+    outcome: meanings.some((meaning) => meaning.kind === 'misconfigured')
+      ? 'refused'
+      : all('infrastructure')
+        ? 'infra'
+        : all('rate_limited')
+          ? 'none'
+          : 'ok',
+    why: bad && 'detail' in bad ? bad.detail : '',
+    pauseMs: Math.round(pauseMs),
+    halved: halves ? half : 0,
+    restored: count === 1 && whole === 'too_big',
+    single: meanings.some((meaning) => meaning.kind === 'unsupported'),
+  };
+}
+
+/** The call was broken off by ourselves: nothing is learned, nothing charged. */
+export function givenBack(tried: readonly Tried[]): Settlement {
+  const fates = tried.map((one): Fate => ({ kind: 'again', ...one, company: 0, delayMs: 0 }));
+  return { fates, outcome: 'given_back', why: '', pauseMs: 0, halved: 0, restored: false, single: false };
+}
+
+function unavailable(detail: string): Fate {
+  return { kind: 'answered', answer: { kind: 'unavailable', detail } };
+}
+
+function jittered(ms: number, limits: { random: () => number }): number {
+  return Math.round(ms + limits.random() * ms * 0.25);
+}

@@ -1,0 +1,261 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type OpenedRun, type OpenOptions, openRun } from '../../src/producer/open-run.ts';
+import { readConfig } from '../../src/shared/config.ts';
+import { FarmError } from '../../src/shared/errors.ts';
+import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
+import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import type { Completed } from '../../src/shared/outcome.ts';
+import { readDocument } from '../../src/shared/plan/reader.ts';
+import { processIdentity } from '../../src/shared/process-identity.ts';
+import { putContent } from '../../src/shared/store/content.ts';
+import { openFolderStore } from '../../src/shared/store/folder.ts';
+import type { Store } from '../../src/shared/store/store.ts';
+import { verifyRun } from '../../src/shared/store/verify-run.ts';
+import { collectShard } from '../../src/workers/collect/collector.ts';
+import { finishRun } from '../../src/workers/collect/finish.ts';
+import { completedWith } from '../support/outcomes.ts';
+import { startRedis, type TestRedis } from '../support/redis-server.ts';
+import { guessTasks, readRunSpec } from '../support/spec.ts';
+
+let server: TestRedis;
+let folder: string;
+let store: Store;
+beforeAll(async () => {
+  server = await startRedis();
+  folder = mkdtempSync(path.join(tmpdir(), 'farm-test-open-'));
+  store = await openFolderStore(path.join(folder, 'store'));
+});
+afterAll(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const SPEC = {
+  name: 'opened',
+  seed: 7,
+  group_size: 2,
+  tasks: guessTasks(5),
+  policy: { kind: 'scripted', actions: [4, 2, 6] },
+};
+
+let runs = 0;
+const newRun = (): string => `open-${++runs}`;
+
+async function open(run: string, change: Record<string, unknown> = {}, options: Partial<OpenOptions> = {}) {
+  const read = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), { ...SPEC, ...change });
+  return openRun({
+    run,
+    redis: server.redis,
+    store,
+    realm: 'shared',
+    owner: 'owner',
+    ambertraceKey: null,
+    ...read,
+    ...options,
+  });
+}
+
+async function refusal(opening: Promise<unknown>): Promise<FarmError> {
+  const error = await opening.then(
+    () => null,
+    (e: unknown) => e,
+  );
+  expect(error).toBeInstanceOf(FarmError);
+  return error as FarmError;
+}
+
+/** Opens the first groups and has all their members accepted, with contents that the store can vouch for. */
+async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: number): Promise<void> {
+  const next = Number(await ledger.field('next'));
+  await ledger.openGroups(epoch, next, plan.slice(next, to));
+  const worker = new MemberLedger(server.redis, 'worker');
+  for (const due of (await ledger.due(epoch, 1_000)) ?? []) {
+    const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
+    if ('refused' in attempt) throw new Error(attempt.refused);
+    const kept = await putContent(store, Buffer.from(`{"of": "${settings.incarnation} ${due.group}-${due.member}"}`));
+    const reward = due.group - due.member;
+    const plain = completedWith(due.member, reward);
+    const record: Completed = {
+      ...plain,
+      trajectory: kept.claim,
+      certificate: { ...plain.certificate, trajectory_sha256: kept.claim.sha256 },
+    };
+    const blobs = kept.inline === null ? [] : [{ sha256: kept.claim.sha256, bytes: kept.inline }];
+    expect(await worker.accept(attempt, record, blobs)).toBe('accepted');
+  }
+}
+
+function collect({ ledger, settings }: OpenedRun) {
+  const identity = { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention };
+  return collectShard(store, ledger, identity, { most: 100, least: 1, final: true });
+}
+
+async function finish({ ledger, settings }: OpenedRun): Promise<void> {
+  const { spec } = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), SPEC);
+  await finishRun(store, {
+    identity: { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention },
+    state: 'done',
+    spec: spec.document,
+    plan: settings.plan,
+    inputs: [],
+    link: null,
+  });
+}
+
+describe('a run that is opened', () => {
+  it('has its plan in the store, each group’s document in its place, and is known', async () => {
+    const run = newRun();
+    const opened = await open(run);
+    expect(opened).toMatchObject({ resumed: false, settings: { name: 'opened', plan: { groups: 5, groupSize: 2 } } });
+    const documents = await Promise.all(opened.plan.map((entry) => readDocument(store, entry.place)));
+    expect(documents.map((d) => [d.task_id, d.seed])).toEqual([0, 1, 2, 3, 4].map((i) => [`g${i}`, BigInt(i)]));
+    expect(await knownRuns(server.redis, 'shared')).toContain(run);
+    expect(await opened.ledger.field('state')).toBe('running');
+  });
+
+  it('is resumed by the same id: what was accepted is not planned again', async () => {
+    const run = newRun();
+    const first = await open(run);
+    await finishGroups(first, 3);
+    await first.ledger.setState('stopped', 'a reason', '3');
+    const again = await open(run);
+    expect(again.resumed).toBe(true);
+    expect(again.settings).toEqual(first.settings);
+    expect(again.plan).toEqual(first.plan);
+    expect(await again.ledger.fields()).toMatchObject({ state: 'running', accepted: '6', closed: '3', next: '3' });
+    await finishGroups(again, 5);
+    expect(await again.ledger.fields()).toMatchObject({ accepted: '10', closed: '5', late: '0' });
+  });
+
+  it('of the same spec under another id is another run, over the same plan', async () => {
+    const one = await open(newRun());
+    const other = await open(newRun());
+    expect(other.settings.plan).toEqual(one.settings.plan);
+    expect(other.settings.incarnation).not.toBe(one.settings.incarnation);
+  });
+
+  it('keeps a fingerprint of the key, and nothing of the key itself', async () => {
+    const key = 'at_canary_8d1f0c77';
+    const tasks = [{ id: 'x', env: 'text', config: {}, prompt: 'p' }];
+    const verified = { tasks, domain: { platform_id: 1 }, policy: { kind: 'scripted', actions: ['{}'] } };
+    const opened = await open(newRun(), verified, { ambertraceKey: key });
+    expect(opened.settings.keyFingerprint).toMatch(/^[0-9a-f]{16}$/);
+    expect(JSON.stringify(await opened.ledger.fields())).not.toContain(key);
+  });
+});
+
+describe('a changed spec under an old id', () => {
+  it.each([
+    ['its seed', { seed: 8 }, /seed/],
+    ['its group size', { group_size: 3 }, /group_size/],
+    ['a task', { tasks: guessTasks(5, 9) }, /tasks/],
+    ['its actions', { policy: { kind: 'scripted', actions: [1] } }, /policy/],
+    ['its sandbox', { sandbox: { memory_mb: 128 } }, /sandbox.memory_mb/],
+    ['its convention', { advantage: 'art' }, /advantage/],
+  ])('is refused with exit 2 and the difference, and the run stays as it was: %s', async (_, change, difference) => {
+    const run = newRun();
+    const opened = await open(run);
+    await opened.ledger.setState('stopped', 'a reason');
+    const error = await refusal(open(run, change));
+    expect(error).toMatchObject({ code: 'spec_changed', exit: 2 });
+    expect(error.message).toMatch(difference);
+    expect(error.hint).toMatch(/--run-id/);
+    expect(await opened.ledger.field('state')).toBe('stopped');
+  });
+
+  it('is refused too where Redis has forgotten the run, and its manifest has not', async () => {
+    const run = newRun();
+    const first = await open(run);
+    await finishGroups(first, 5);
+    await collect(first);
+    await finish(first);
+    await forgetRun(server.redis, run);
+    const error = await refusal(open(run, { seed: 8 }));
+    expect(error).toMatchObject({ code: 'spec_changed', exit: 2 });
+    expect(error.message).toMatch(/seed/);
+    expect(await first.ledger.fields()).toEqual({});
+    expect(await open(run)).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
+  });
+
+  it('is not one that is only written in another way', async () => {
+    const run = newRun();
+    const { seed, ...rest } = SPEC;
+    await open(run);
+    const again = await open(run, { ...rest, seed, advantage: 'trl', max_steps: 10 });
+    expect(again.resumed).toBe(true);
+  });
+});
+
+describe('shards in the store', () => {
+  it('are taken over by an empty ledger: their groups are not done again, and the run ends sound', async () => {
+    const run = newRun();
+    const first = await open(run);
+    await finishGroups(first, 3);
+    expect(await collect(first)).toMatchObject({ kind: 'committed' });
+    // Redis is another one, or has lost everything.
+    await forgetRun(server.redis, run);
+    const again = await open(run);
+    expect(again).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
+    expect(await again.ledger.fields()).toMatchObject({ accepted: '6', closed: '3', committed: '3', shards: '1' });
+    await again.ledger.openGroups(again.epoch, 0, again.plan);
+    expect((await again.ledger.due(again.epoch, 100))?.map((d) => d.group)).toEqual([3, 3, 4, 4]);
+    await server.redis.zadd(`farm:{${run}}:live`, 0, '3-0', 0, '3-1', 0, '4-0', 0, '4-1');
+    await finishGroups(again, 5);
+    expect(await collect(again)).toMatchObject({ kind: 'committed' });
+    await finish(again);
+    expect(await verifyRun(store, run)).toMatchObject({ ok: true, groups: 5, members: 10, faults: [] });
+  });
+
+  it('win over a ledger that lost the writes after them', async () => {
+    const run = newRun();
+    const first = await open(run);
+    const key = `farm:{${run}}`;
+    const before = (await server.redis.dumpBuffer(`${key}:run`)) as Buffer;
+    await finishGroups(first, 2);
+    await collect(first);
+    // The run's hash as it was before: a Redis that came back without its last writes.
+    await server.redis.del(`${key}:closed`, `${key}:out`);
+    await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
+    const again = await open(run);
+    expect(await again.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2' });
+  });
+});
+
+describe('a run that is driven', () => {
+  it('is refused to another command with exit 3, and goes on undisturbed', async () => {
+    const run = newRun();
+    const opened = await open(run, {}, { owner: processIdentity() });
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+    const opening = refusal(open(run, {}, { owner: 'other' }));
+    // The command waits for a lease that is renewed; its patience ends by the clock.
+    const renewing = setInterval(() => {
+      void opened.ledger.drive(processIdentity());
+      vi.setSystemTime(Date.now() + 5_000);
+    }, 50);
+    const error = await opening.finally(() => clearInterval(renewing));
+    expect(error).toMatchObject({ code: 'run_busy', exit: 3 });
+    expect(error.hint).toContain(`farm status ${run}`);
+    expect(await opened.ledger.tick(opened.epoch)).not.toBeNull();
+  });
+
+  it('by a process that is dead is taken over at once', async () => {
+    const run = newRun();
+    const child = spawn('sleep', ['60']);
+    const owner = processIdentity(child.pid);
+    const opened = await open(run, {}, { owner });
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    const began = performance.now();
+    const again = await open(run, {}, { owner: 'other' });
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(again.epoch).not.toBe(opened.epoch);
+    expect(await opened.ledger.tick(opened.epoch)).toBeNull();
+  });
+});

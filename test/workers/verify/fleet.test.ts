@@ -1,0 +1,259 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
+import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
+import { startRedis, type TestRedis } from '../../support/redis-server.ts';
+import { fault, type StubPlatform, startStub } from '../../support/stub-platform.ts';
+
+let server: TestRedis;
+let stub: StubPlatform;
+let fleet: Fleet;
+beforeEach(async () => {
+  server = await startRedis();
+  stub = await startStub();
+  fleet = makeFleet(server, stub.baseUrl);
+});
+afterEach(async () => {
+  await fleet.close();
+  await stub.close();
+  await server.close();
+});
+
+const most = (): number => Math.max(...stub.asked.values());
+
+describe('one fleet', () => {
+  test('120 queries travel in batches of at most 50 and are answered in order', async () => {
+    const answers = await fleet.asker().ask(queriesOf(120), OPTIONS);
+    expect(answers.map((one) => one.kind === 'verdict' && one.data.get('answer'))).toEqual(
+      queriesOf(120).map((one) => `permit ${one.query.length}`),
+    );
+    expect(stub.calls.map((call) => call.queries.length).sort()).toEqual([20, 50, 50]);
+  });
+
+  test('queries of four askers that wait at the same moment travel together', async () => {
+    stub.behave = () => ({ delayMs: 20 });
+    const askers = Array.from({ length: 4 }, () => fleet.asker({ windowMs: 60 }));
+    await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(10, i * 10), OPTIONS)));
+    expect(stub.calls.map((call) => call.queries.length)).toEqual([40]);
+  });
+
+  test('equal queries of four askers are asked once each, under way or later', async () => {
+    stub.behave = () => ({ delayMs: 30 });
+    const askers = Array.from({ length: 4 }, () => fleet.asker());
+    const all = await Promise.all(askers.map((asker) => asker.ask(queriesOf(100), OPTIONS)));
+    expect(tally(all.flatMap(words))).toEqual({ permit: 400 });
+    const later = await fleet.asker().ask(queriesOf(100), OPTIONS);
+    expect(later.every((one) => one.cached)).toBe(true);
+    expect([stub.asked.size, most()]).toEqual([100, 1]);
+    const [state] = await readUpstreams(server.redis);
+    expect(state?.counters).toMatchObject({ queries: 100, items: 100, joins: 300, cacheHits: 100 });
+  });
+
+  test('another epoch, and a cache that is off, ask anew; equal queries under way stay one', async () => {
+    const asker = fleet.asker();
+    await asker.ask(queriesOf(3), OPTIONS);
+    await asker.ask(queriesOf(3), { ...OPTIONS, epoch: 'epoch-2' });
+    await asker.ask(queriesOf(3), { ...OPTIONS, cache: false });
+    expect(most()).toBe(3);
+    await Promise.all([1, 2, 3].map(() => asker.ask([queryOf('new')], { ...OPTIONS, cache: false })));
+    expect(stub.asked.get('new')).toBe(1);
+  });
+
+  test('an answer that came from another process is the same, to the type of its numbers', async () => {
+    const data = (query: string) =>
+      `{"ok":true,"data":{"results":[{"index":0,"status":"ok","data":{"query":${JSON.stringify(query)},"decision":1.0,"answer":[1,1e-05,1180591620717411303424,"\\ud800"],"proof_checked":true}}]}}`;
+    stub.behave = (call) => ({ body: data(call.queries[0] as string), delayMs: 50 });
+    const [first, second] = await Promise.all(
+      [fleet.asker(), fleet.asker()].map((a) => a.ask([queryOf('q')], OPTIONS)),
+    );
+    const [third] = await fleet.asker().ask([queryOf('q')], OPTIONS);
+    expect(stub.calls.length).toBe(1);
+    expect(first?.[0]).toMatchObject({ kind: 'verdict' });
+    expect(second).toEqual(first);
+    expect(third).toEqual({ ...first?.[0], cached: true });
+    expect(first?.[0]?.kind === 'verdict' && [...first[0].data]).toEqual([
+      ['decision', 1],
+      ['answer', [1n, 0.00001, 2n ** 70n, '\ud800']],
+      ['proof_checked', true],
+    ]);
+  });
+});
+
+describe('limits', () => {
+  test('no more calls are under way than allowed, whoever asks', async () => {
+    stub.behave = () => ({ delayMs: 15 });
+    const askers = Array.from({ length: 4 }, () => fleet.asker({ concurrency: 3 }));
+    await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(200, i * 200), OPTIONS)));
+    expect(stub.most).toBe(3);
+    expect(stub.asked.size).toBe(800);
+  });
+
+  test('no more requests a second than allowed, whoever asks', async () => {
+    const askers = [fleet.asker({ requestsPerSecond: 20 }), fleet.asker({ requestsPerSecond: 20 })];
+    const began = performance.now();
+    await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(250, i * 250), OPTIONS)));
+    // Ten calls or more: nine spaces of 50 ms.
+    expect(stub.calls.length).toBeGreaterThanOrEqual(10);
+    expect(performance.now() - began).toBeGreaterThanOrEqual((stub.calls.length - 1) * 50 - 5);
+  });
+
+  test('a 429 pauses the whole fleet for as long as it says, is told once, and is no verdict and no failure', async () => {
+    const at: number[] = [];
+    stub.behave = (call) => {
+      at.push(performance.now());
+      return call.number === 1
+        ? { status: 429, headers: { 'retry-after': '1' }, body: fault('rate_limit_exceeded') }
+        : undefined;
+    };
+    const first = fleet.asker().ask(queriesOf(2), OPTIONS);
+    await expect.poll(() => at.length).toBe(1);
+    const second = fleet.asker().ask(queriesOf(2, 10), OPTIONS);
+    expect(tally((await Promise.all([first, second])).flatMap(words))).toEqual({ permit: 4 });
+    expect((at[1] as number) - (at[0] as number)).toBeGreaterThan(980);
+    expect(fleet.log.filter((line) => line.message.includes('rate limited')).length).toBe(1);
+    const [state] = await readUpstreams(server.redis);
+    expect(state).toMatchObject({ breaker: 'closed', failuresInARow: 0, counters: { failures: 0, rateLimited: 1 } });
+  });
+
+  test('a pause beyond all patience is no answer, for everybody and at once', async () => {
+    stub.behave = () => ({ status: 429, headers: { 'retry-after': '3600' }, body: fault('rate_limit_exceeded') });
+    const answers = await fleet.asker().ask(queriesOf(60), OPTIONS);
+    const others = await fleet.asker().ask(queriesOf(3, 100), OPTIONS);
+    expect(tally(words([...answers, ...others]))).toEqual({ unavailable: 63 });
+    expect(others[0]).toMatchObject({ held: true });
+    expect(stub.calls.length).toBeLessThanOrEqual(2);
+  });
+
+  test('a budget is spent by queries asked, not by those answered from elsewhere, over all askers', async () => {
+    const askers = [fleet.asker(), fleet.asker()];
+    const options = { ...OPTIONS, budget: 30 };
+    const all = await Promise.all(askers.map((asker) => asker.ask(queriesOf(30), options)));
+    expect(tally(all.flatMap(words))).toEqual({ permit: 60 });
+    const more = await fleet.asker().ask([...queriesOf(30), ...queriesOf(5, 100)], options);
+    expect(tally(words(more))).toEqual({ permit: 30, budget: 5 });
+    expect(stub.asked.size).toBe(30);
+  });
+});
+
+describe('batches', () => {
+  test('a size that is refused is halved, and the whole fleet remembers', async () => {
+    stub.behave = (call) => (call.queries.length > 12 ? { status: 413, body: fault('payload_too_large') } : undefined);
+    expect(tally(words(await fleet.asker({ concurrency: 1 }).ask(queriesOf(50), OPTIONS)))).toEqual({ permit: 50 });
+    const before = stub.calls.length;
+    await fleet.asker().ask(queriesOf(24, 100), OPTIONS);
+    expect(stub.calls.slice(before).map((call) => call.queries.length)).toEqual([12, 12]);
+    expect(fleet.log.map((line) => line.message + line.detail)).toEqual([
+      'verifier batches halved25',
+      'verifier batches halved12',
+    ]);
+  });
+
+  test('one query that is too large alone is unreadable, and costs neither the others nor the size of batches', async () => {
+    stub.behave = (call) =>
+      call.queries.includes('query 7') ? { status: 413, body: fault('payload_too_large') } : undefined;
+    const answers = await fleet.asker().ask(queriesOf(50), OPTIONS);
+    expect(words(answers)[7]).toBe('unreadable');
+    expect(tally(words(answers))).toEqual({ permit: 49, unreadable: 1 });
+    const [state] = await readUpstreams(server.redis);
+    expect(state?.batchSize).toBe(50);
+  });
+
+  test('where there is no batch path every query goes alone, and the whole fleet remembers', async () => {
+    stub.behave = (call) => (call.single ? undefined : { status: 404, body: 'Not Found' });
+    expect(tally(words(await fleet.asker({ concurrency: 1 }).ask(queriesOf(20), OPTIONS)))).toEqual({ permit: 20 });
+    await fleet.asker().ask(queriesOf(2, 50), OPTIONS);
+    expect(stub.calls.filter((call) => !call.single).length).toBe(1);
+    expect(stub.calls.filter((call) => call.single).length).toBe(22);
+  });
+
+  test('a query that makes its call hang is found in two more calls, and the others are answered', async () => {
+    stub.behave = (call) => (call.queries.includes('query 7') ? { hang: true } : undefined);
+    const limits = { callTimeoutMs: 150, tries: 3 };
+    const answers = await fleet.asker(limits).ask(queriesOf(50), OPTIONS);
+    expect(tally(words(answers))).toEqual({ permit: 49, unavailable: 1 });
+    expect(stub.asked.get('query 7')).toBe(3);
+    expect(stub.calls.filter((call) => call.queries.includes('query 7')).map((call) => call.queries.length)).toEqual([
+      50, 7, 1,
+    ]);
+  });
+
+  test('a broken item is asked again alone; the others keep their answers', async () => {
+    let broken = 1;
+    stub.behave = () => ({
+      items: (query) => (query === 'query 3' && broken-- > 0 ? { code: 'internal_error', message: 'x' } : null),
+    });
+    expect(tally(words(await fleet.asker().ask(queriesOf(10), OPTIONS)))).toEqual({ permit: 10 });
+    expect(stub.calls.map((call) => call.queries.length)).toEqual([10, 1]);
+  });
+});
+
+describe('the breaker', () => {
+  const down = { status: 503, body: '<html>no healthy instance</html>' };
+  const limits = { breakerThreshold: 5, breakerCooldownMs: 1_000, concurrency: 1 };
+
+  test('opens once for the fleet, probes once, closes once; meanwhile nobody calls and kept answers are given', async () => {
+    const askers = Array.from({ length: 4 }, () => fleet.asker(limits));
+    const [one] = askers as [(typeof askers)[0]];
+    await one.ask(queriesOf(2), OPTIONS);
+    stub.behave = () => down;
+    const lost = await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(20, 100 + i * 20), OPTIONS)));
+    expect(tally(lost.flatMap(words))).toEqual({ unavailable: 80 });
+    expect(lost.flat().every((answer) => answer.kind === 'unavailable' && answer.held === true)).toBe(true);
+    expect(stub.calls.length).toBe(1 + 5);
+    const began = performance.now();
+    const shut = await Promise.all(askers.map((asker) => asker.ask(queriesOf(4), OPTIONS)));
+    expect(performance.now() - began).toBeLessThan(500);
+    expect(shut.map(words)).toEqual(new Array(4).fill(['permit', 'permit', 'unavailable', 'unavailable']));
+    expect(stub.calls.length).toBe(6);
+    expect((await readUpstreams(server.redis))[0]).toMatchObject({ breaker: 'open', counters: { opened: 1 } });
+
+    stub.behave = () => ({ delayMs: 100 });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const back = await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(5, 500 + i * 5), OPTIONS)));
+    expect(tally(back.flatMap(words))).toEqual({ permit: 20 });
+    expect(stub.calls[6]?.queries.length).toBe(1);
+    expect(fleet.log.map((line) => line.message)).toEqual([
+      'verifier circuit open',
+      'verifier circuit half open: one probe',
+      'verifier circuit closed',
+    ]);
+    expect((await readUpstreams(server.redis))[0]).toMatchObject({ breaker: 'closed' });
+  });
+
+  test('a probe that fails opens it again: one call, and an answer for everybody', async () => {
+    const asker = fleet.asker({ ...limits, breakerCooldownMs: 300 });
+    stub.behave = () => down;
+    await asker.ask(queriesOf(3), OPTIONS);
+    await new Promise((resolve) => setTimeout(resolve, 320));
+    const before = stub.calls.length;
+    expect(tally(words(await asker.ask(queriesOf(30), OPTIONS)))).toEqual({ unavailable: 30 });
+    expect(stub.calls.length - before).toBe(1);
+  });
+
+  test('garbage counts as failing', async () => {
+    stub.behave = () => ({ body: '<html>hello</html>' });
+    const [answer] = await fleet.asker(limits).ask(queriesOf(1), OPTIONS);
+    expect(answer).toMatchObject({ kind: 'unavailable', held: true });
+    expect((await readUpstreams(server.redis))[0]?.breaker).toBe('open');
+  });
+
+  test('a key that is refused stops its own upstream only, for everybody', async () => {
+    stub.behave = () => ({ status: 401, body: fault('unauthorized') });
+    expect(tally(words(await fleet.asker({ concurrency: 1 }).ask(queriesOf(500), OPTIONS)))).toEqual({
+      misconfigured: 500,
+    });
+    expect(words(await fleet.asker().ask(queriesOf(1, 900), OPTIONS))).toEqual(['misconfigured']);
+    expect(stub.calls.length).toBe(1);
+    stub.behave = () => undefined;
+    expect(words(await fleet.asker({}, { apiKey: 'at_other' }).ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
+    expect(words(await fleet.asker().ask(queriesOf(1), OPTIONS))).toEqual(['misconfigured']);
+  });
+
+  test('a refusal is believed for a while only', async () => {
+    stub.behave = () => ({ status: 401, body: fault('unauthorized') });
+    const asker = fleet.asker({ refusalMs: 200 });
+    await asker.ask(queriesOf(1), OPTIONS);
+    stub.behave = () => undefined;
+    await new Promise((resolve) => setTimeout(resolve, 220));
+    expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
+  });
+});
