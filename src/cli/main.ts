@@ -202,6 +202,15 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
+  verb('bench', 'a benchmark, with its baseline in the same run: verify')
+    .argument('NAME')
+    .option('--json', 'one JSON object')
+    .option('--seed <N>', 'for those that draw', integer)
+    .action(
+      run(async (name: string, o: { json?: boolean }) =>
+        (await import('./verbs/bench.ts')).bench({ name, json: o.json ?? false }),
+      ),
+    );
   for (const [name, what] of NOT_BUILT) {
     farm
       .command(name, { hidden: true })
@@ -219,7 +228,6 @@ const NOT_BUILT: readonly (readonly [string, string])[] = [
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
   ['store', 'store gc'],
-  ['bench', 'benchmarks'],
 ];
 
 async function main(): Promise<number> {

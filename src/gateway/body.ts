@@ -16,71 +16,60 @@ export interface BodyBounds {
   wholeMs: number;
 }
 
-/** How a body gets its bytes of the gateway's memory: refused when there are none, or waiting for them. */
-export type TakeBytes = (bytes: number) => Promise<void>;
-
-export function refusing(memory: Admission): TakeBytes {
-  return async (bytes) => {
-    if (!memory.tryTake(bytes)) throw busy('the gateway holds as many requests as its memory allows', 1);
-  };
-}
-
-export function holding(memory: Admission, signal: AbortSignal): TakeBytes {
-  return (bytes) => memory.take(bytes, signal);
-}
-
 /** Bodies that are inflated at once: each may grow to the bound. */
 const inflating = new Admission(2);
 const INFLATE = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate) } as const;
 
-export interface Body {
-  bytes: Buffer;
-  /** What was taken of the gateway's memory; to be given back. */
-  taken: number;
-}
+/** The bodies of one class of calls, and the memory that they share. */
+export class Bodies {
+  readonly bounds: BodyBounds;
+  readonly memory: Admission;
 
-export async function readBody(
-  request: IncomingMessage,
-  bounds: BodyBounds,
-  take: TakeBytes,
-  signal: AbortSignal,
-): Promise<Body> {
-  const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-  if (encoding !== 'identity' && !Object.hasOwn(INFLATE, encoding))
-    throw new HttpProblem(
-      415,
-      'encoding_unknown',
-      'the body has an encoding that is not read here',
-      'send it plain or as gzip',
-    );
-  const length = Number(request.headers['content-length'] ?? 0);
-  if (length > bounds.maxBytes) throw tooLarge(bounds);
-  let taken = 0;
-  const more = async (bytes: number): Promise<void> => {
-    await take(bytes);
-    taken += bytes;
-  };
-  try {
-    if (length > 0) await more(length);
-    const raw = await collect(request, bounds, signal, (sum) =>
-      sum > taken ? more(Math.max(sum - taken, 64 * 1024)) : null,
-    );
-    if (encoding === 'identity') return { bytes: raw, taken };
-    const bytes = await inflated(raw, encoding as keyof typeof INFLATE, bounds, signal);
-    await more(bytes.length);
-    return { bytes, taken };
-  } catch (error) {
-    throw new BodyFailed(error, taken);
+  constructor(bounds: BodyBounds, memory: Admission) {
+    this.bounds = bounds;
+    this.memory = memory;
+  }
+
+  /** Reads, and holds the memory until `use` is over. `hold`: waits for memory that long instead of refusing (429). */
+  async with<T>(
+    request: IncomingMessage,
+    gone: AbortSignal,
+    use: (bytes: Buffer) => Promise<T>,
+    hold?: AbortSignal,
+  ): Promise<T> {
+    let taken = 0;
+    const take = async (bytes: number): Promise<void> => {
+      if (hold) await this.memory.take(bytes, hold);
+      else if (!this.memory.tryTake(bytes)) throw busy('the gateway holds as many requests as its memory allows', 1);
+      taken += bytes;
+    };
+    try {
+      const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+      if (encoding !== 'identity' && !isKnown(encoding))
+        throw new HttpProblem(
+          415,
+          'encoding_unknown',
+          'the body has an encoding that is not read here',
+          'send it plain or as gzip',
+        );
+      const length = Number(request.headers['content-length'] ?? 0);
+      if (length > this.bounds.maxBytes) throw tooLarge(this.bounds);
+      if (length > 0) await take(length);
+      const raw = await collect(request, this.bounds, gone, (sum) =>
+        sum > taken ? take(Math.max(sum - taken, 64 * 1024)) : null,
+      );
+      if (encoding === 'identity' || !isKnown(encoding)) return await use(raw);
+      const bytes = await inflated(raw, encoding, this.bounds, gone);
+      await take(bytes.length);
+      return await use(bytes);
+    } finally {
+      this.memory.give(taken);
+    }
   }
 }
 
-/** Why, and what it had taken until then. */
-export class BodyFailed extends Error {
-  readonly taken: number;
-  constructor(cause: unknown, taken: number) {
-    super('the body could not be read', { cause });
-    this.taken = taken;
-  }
+function isKnown(encoding: string): encoding is keyof typeof INFLATE {
+  return Object.hasOwn(INFLATE, encoding);
 }
 
 function collect(
@@ -112,7 +101,10 @@ function collect(
     const onData = (chunk: Buffer): void => {
       clearTimeout(idle);
       sum += chunk.length;
-      if (sum > bounds.maxBytes) return end(tooLarge(bounds));
+      if (sum > bounds.maxBytes) {
+        end(tooLarge(bounds));
+        return;
+      }
       chunks.push(chunk);
       const room = grown(sum);
       if (room === null) {
@@ -127,7 +119,10 @@ function collect(
     };
     const onEnd = (): void => end(null);
     const onClose = (): void => end(new HttpProblem(400, 'body_cut', 'the body ends before its length'));
-    if (signal.aborted) return gone();
+    if (signal.aborted) {
+      gone();
+      return;
+    }
     signal.addEventListener('abort', gone, { once: true });
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', end);
   });

@@ -14,6 +14,7 @@ import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import { Askers, type OpenAsker } from './asker.ts';
+import { Bodies } from './body.ts';
 import type { ScoreConfigs } from './configs.ts';
 import { GatewayDesk } from './desk.ts';
 import { Episodes } from './episodes.ts';
@@ -95,6 +96,7 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   const scoring = capacityOf(limits);
   const rewarding = capacityOf({ samples: limits.rewardSamples, bytes: limits.bytes });
   const { metrics } = server;
+  const bodies = new Bodies(bounds, scoring.memory);
   const runDesk = new RunDesk({
     redis,
     config,
@@ -110,19 +112,18 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   });
   server.open(
     new GatewayDesk({
-      score: new ScoreCall({ configs, askers, episodes, metrics, bounds, ...scoring }),
+      score: new ScoreCall({ configs, askers, episodes, metrics, bodies, ...scoring }),
       reward: new RewardCall({
         configs,
         askers,
         metrics,
-        bounds,
+        bodies: new Bodies(bounds, rewarding.memory),
         log,
         samples: rewarding.samples,
-        memory: rewarding.memory,
         endTokens: limits.endTokens,
         answerMs: limits.rewardAnswerMs,
       }),
-      runs: new RunsCall({ desk: runDesk, figures, bounds, memory: scoring.memory }),
+      runs: new RunsCall({ desk: runDesk, figures, bodies }),
       following,
       figures,
       metrics,

@@ -7,14 +7,13 @@ import { sha256 } from '../shared/claim.ts';
 import type { Log } from '../shared/log.ts';
 import type { Admission } from './admission.ts';
 import type { Askers } from './asker.ts';
-import { type Body, type BodyBounds, BodyFailed, holding, readBody } from './body.ts';
+import type { Bodies } from './body.ts';
 import type { ScoreConfig, ScoreConfigs } from './configs.ts';
 import { CallerGone, type Exchange } from './exchange.ts';
 import { Joins } from './joins.ts';
 import { readRewardRequest, refusal, rewardBody } from './mapping/openrlhf.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { noResult, type Outcome, outcomeOf } from './outcome.ts';
-import { HttpProblem } from './problem.ts';
 import { completionOf } from './query-cut.ts';
 import { scoreItems } from './score.ts';
 import { countOutcomes } from './score-call.ts';
@@ -23,11 +22,10 @@ export interface RewardDesk {
   configs: ScoreConfigs;
   askers: Askers;
   metrics: GatewayMetrics;
-  bounds: BodyBounds;
+  bodies: Bodies;
   log: Log;
   /** Its own, apart from those of `/v1/score`. */
   samples: Admission;
-  memory: Admission;
   endTokens: readonly string[];
   /** From a request's arrival to its answer. */
   answerMs: number;
@@ -50,41 +48,25 @@ export class RewardCall {
   }
 
   async serve(exchange: Exchange): Promise<void> {
-    const { memory, bounds, answerMs } = this.desk;
     const mode = exchange.query.get('no_result') ?? 'floor';
     if (mode !== 'floor' && mode !== 'filter') return sayError(exchange, 400, 'no_result must be floor or filter');
-    const until = exchange.cameAt + answerMs;
+    const until = exchange.cameAt + this.desk.answerMs;
     const late = AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())));
-    let taken = 0;
+    const { gone, request } = exchange;
     try {
       const config = this.desk.configs.get(exchange.query.get('config'));
-      let body: Body;
-      try {
-        body = await readBody(
-          exchange.request,
-          bounds,
-          holding(memory, AbortSignal.any([exchange.gone, late])),
-          exchange.gone,
+      const answer = async (bytes: Buffer): Promise<void> => {
+        const key = `${config.name} ${mode} ${sha256(bytes)}`;
+        const joined = await this.joins.join(key, '', gone, (signal) =>
+          this.reward(bytes, config, mode, until, signal),
         );
-      } catch (error) {
-        if (!(error instanceof BodyFailed)) throw error;
-        taken = error.taken;
-        throw error.cause;
-      }
-      taken = body.taken;
-      const key = `${config.name} ${mode} ${sha256(body.bytes)}`;
-      const joined = await this.joins.join(key, '', exchange.gone, (signal) =>
-        this.reward(body.bytes, config, mode, until, signal),
-      );
-      if (joined) exchange.json(200, joined.value);
+        if (joined) exchange.json(200, joined.value);
+      };
+      await this.desk.bodies.with(request, gone, answer, AbortSignal.any([gone, late]));
     } catch (error) {
-      if (error instanceof CallerGone) throw error;
       if (error instanceof Malformed) return exchange.json(400, error.body);
-      if (error instanceof HttpProblem) return sayError(exchange, error.status, error.message);
-      if (late.aborted) return sayError(exchange, 503, 'the request could not be read in time');
+      if (late.aborted && !gone.aborted) return sayError(exchange, 503, 'the request could not be read in time');
       throw error;
-    } finally {
-      memory.give(taken);
     }
   }
 

@@ -91,7 +91,10 @@ export class Joins<T> {
     entry.done = true;
     const bytes = this.bytesOf(value);
     const { keepMs, keepCount, keepBytes } = this.options;
-    if (keepMs === 0 || bytes > keepBytes / 8) return this.drop(key, entry);
+    if (keepMs === 0 || bytes > keepBytes / 8) {
+      this.drop(key, entry);
+      return;
+    }
     entry.bytes = bytes;
     entry.until = performance.now() + keepMs;
     this.bytes += bytes;

@@ -30,7 +30,10 @@ export class Keys {
 
   /** Throws HttpProblem (401, or 403 for a browser's page from elsewhere). */
   admit(headers: IncomingHttpHeaders): void {
-    if (this.open) return fromThisMachine(headers);
+    if (this.open) {
+      fromThisMachine(headers);
+      return;
+    }
     const own = headers['x-api-key'];
     const apiKey = typeof own === 'string' ? own.trim() : undefined;
     if (isAuthorized({ authorization: headers.authorization, apiKey }, this.keys)) return;

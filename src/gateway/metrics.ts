@@ -16,14 +16,14 @@ export function prometheusText(samples: readonly Sample[]): string {
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`);
     for (const { suffix, labels, value } of values) {
       if (!Number.isFinite(value)) continue;
-      const pairs = Object.entries(labels ?? {}).map(([key, text]) => `${key}="${escape(text)}"`);
+      const pairs = Object.entries(labels ?? {}).map(([key, text]) => `${key}="${escaped(text)}"`);
       lines.push(`${name}${suffix ?? ''}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`);
     }
   }
   return `${lines.join('\n')}\n`;
 }
 
-function escape(text: string): string {
+function escaped(text: string): string {
   return text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n');
 }
 

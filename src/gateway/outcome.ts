@@ -2,9 +2,8 @@
 // stands in for it in `rewards` is the caller's wish. No number leaves that is not finite.
 
 import { dumpJson } from '../shared/json/json.ts';
-import type { Value, ValueMap } from '../shared/json/value.ts';
+import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
-import { allFinite } from '../workers/verify/finite.ts';
 import { parsedToValue } from '../workers/verify/parser.ts';
 import { reportToValue } from '../workers/verify/report.ts';
 import type { VerifyResult } from '../workers/verify/verify.ts';
@@ -41,13 +40,13 @@ export async function renderScore(outcomes: readonly Outcome[], floor: number | 
   for (let start = 0; start < outcomes.length; start += SLICE) {
     await turns.next();
     const rows = outcomes.slice(start, start + SLICE).map((one, i) => rowOf(start + i, one));
-    chunks.push(Buffer.from(`${start > 0 ? ',' : ''}${rows.join(',')}`));
+    chunks.push(Buffer.from(`${start > 0 ? ',' : ''}${dumpRows(rows)}`));
   }
   chunks.push(Buffer.from(']}\n'));
   return chunks;
 }
 
-function rowOf(index: number, outcome: Outcome): string {
+function rowOf(index: number, outcome: Outcome): ValueMap {
   const row: ValueMap = new Map<string, Value>([
     ['index', BigInt(index)],
     ['status', outcome.status],
@@ -57,15 +56,21 @@ function rowOf(index: number, outcome: Outcome): string {
     row.set('reward', null).set('components', new Map()).set('cause', outcome.cause).set('detail', outcome.detail);
   } else {
     row.set('reward', outcome.reward);
-    for (const [key, value] of outcome.more) row.set(key, finite(value));
+    for (const [key, value] of outcome.more) row.set(key, value);
   }
-  return dumpJson(row, { compact: true });
+  return row;
+}
+
+/** Looked at as text first: a row in which no such word stands, not even in a text of its own, is finite. */
+function dumpRows(rows: readonly ValueMap[]): string {
+  const text = dumpJson([...rows], { compact: true });
+  const sound = !/NaN|Infinity/.test(text);
+  return (sound ? text : dumpJson(rows.map(finite), { compact: true })).slice(1, -1);
 }
 
 // A verdict may carry what JSON cannot: it is shown as text, and was counted where it mattered.
 function finite(value: Value): Value {
-  if (allFinite(value)) return value;
-  if (typeof value === 'number') return String(value);
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
   if (Array.isArray(value)) return value.map(finite);
-  return value instanceof Map ? new Map([...value].map(([key, x]) => [key, finite(x)])) : value;
+  return isMap(value) ? new Map([...value].map(([key, x]) => [key, finite(x)])) : value;
 }

@@ -1,6 +1,8 @@
 // A request that is not served, as the caller is told it: status, code, message, next step. `/get_reward` says the same
 // in the words of the Python library; everything else of this house in its own.
 
+import { EXIT, FarmError } from '../shared/errors.ts';
+
 export class HttpProblem extends Error {
   readonly status: number;
   readonly code: string;
@@ -24,4 +26,14 @@ export class HttpProblem extends Error {
 
 export function busy(message: string, retryAfterS: number): HttpProblem {
   return new HttpProblem(429, 'busy', message, `try again in ${retryAfterS} s`, { 'retry-after': String(retryAfterS) });
+}
+
+const STATUS: Record<string, number> = { unknown_run: 404, spec_changed: 409, run_busy: 409 };
+
+/** A failure that a user can mend, as a problem; null for anything else. */
+export function problemOf(error: unknown): HttpProblem | null {
+  if (error instanceof HttpProblem) return error;
+  if (!(error instanceof FarmError)) return null;
+  const status = STATUS[error.code] ?? (error.exit === EXIT.input ? 400 : 503);
+  return new HttpProblem(status, error.code, error.message, error.hint);
 }

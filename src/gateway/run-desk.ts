@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { openRun } from '../producer/open-run.ts';
 import type { Config } from '../shared/config.ts';
-import { EXIT, FarmError } from '../shared/errors.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
@@ -63,8 +62,6 @@ export class RunDesk {
       await opened.ledger.undrive(owner);
       log.info({ run, groups: opened.settings.plan.groups, resumed: opened.resumed }, 'run submitted');
       return { status: (await readStatus(redis, run)) as RunStatus, created: !opened.resumed };
-    } catch (error) {
-      throw asProblem(error);
     } finally {
       await store.close();
     }
@@ -110,11 +107,4 @@ export class RunDesk {
 
 export function unknownRun(run: string): HttpProblem {
   return new HttpProblem(404, 'unknown_run', `there is no run ${JSON.stringify(run.slice(0, 80))} here`);
-}
-
-function asProblem(error: unknown): unknown {
-  if (!(error instanceof FarmError)) return error;
-  const status =
-    error.code === 'spec_changed' || error.code === 'run_busy' ? 409 : error.exit === EXIT.input ? 400 : 503;
-  return new HttpProblem(status, error.code, error.message, error.hint);
 }

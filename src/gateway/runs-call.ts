@@ -1,8 +1,7 @@
 // `/v1/runs` over HTTP: the bytes and answers around the run desk.
 
 import { sha256 } from '../shared/claim.ts';
-import type { Admission } from './admission.ts';
-import { type Body, type BodyBounds, BodyFailed, readBody, refusing } from './body.ts';
+import type { Bodies } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import type { FigureReader } from './figures.ts';
 import { Joins } from './joins.ts';
@@ -19,38 +18,25 @@ const JOINING = { keepMs: 600_000, keepCount: 1_000, keepBytes: 8 * 1024 * 1024,
 export class RunsCall {
   private readonly desk: RunDesk;
   private readonly figures: FigureReader;
-  private readonly bounds: BodyBounds;
-  private readonly memory: Admission;
+  private readonly bodies: Bodies;
   private readonly joins = new Joins<Answer>(JOINING, (answer) => answer.body.length);
 
-  constructor(parts: { desk: RunDesk; figures: FigureReader; bounds: BodyBounds; memory: Admission }) {
+  constructor(parts: { desk: RunDesk; figures: FigureReader; bodies: Bodies }) {
     this.desk = parts.desk;
     this.figures = parts.figures;
-    this.bounds = parts.bounds;
-    this.memory = parts.memory;
+    this.bodies = parts.bodies;
   }
 
   async submit(exchange: Exchange): Promise<void> {
-    let taken = 0;
-    try {
-      let body: Body;
-      try {
-        body = await readBody(exchange.request, this.bounds, refusing(this.memory), exchange.gone);
-      } catch (error) {
-        if (!(error instanceof BodyFailed)) throw error;
-        taken = error.taken;
-        throw error.cause;
-      }
-      taken = body.taken;
-      const runId = exchange.query.get('run_id');
+    await this.bodies.with(exchange.request, exchange.gone, async (bytes) => {
       const work = async (): Promise<Answer> => {
-        const { status, created } = await this.desk.submit(body.bytes, runId);
+        const { status, created } = await this.desk.submit(bytes, exchange.query.get('run_id'));
         return { status: created ? 201 : 200, body: `${JSON.stringify(status)}\n` };
       };
       const key = exchange.header('idempotency-key');
       // Once begun, a submission is finished: half a run would help nobody.
       const joined =
-        key === null ? { value: await work() } : await this.joins.join(key, sha256(body.bytes), exchange.gone, work);
+        key === null ? { value: await work() } : await this.joins.join(key, sha256(bytes), exchange.gone, work);
       if (joined === null)
         throw new HttpProblem(
           422,
@@ -59,9 +45,7 @@ export class RunsCall {
           'draw a new key for each run',
         );
       exchange.json(joined.value.status, joined.value.body);
-    } finally {
-      this.memory.give(taken);
-    }
+    });
   }
 
   async list(exchange: Exchange): Promise<void> {

@@ -4,7 +4,7 @@
 import { sha256 } from '../shared/claim.ts';
 import type { Admission } from './admission.ts';
 import type { Askers } from './asker.ts';
-import { type Body, type BodyBounds, BodyFailed, readBody, refusing } from './body.ts';
+import type { Bodies } from './body.ts';
 import type { ScoreConfigs } from './configs.ts';
 import type { Episodes } from './episodes.ts';
 import type { Exchange } from './exchange.ts';
@@ -20,11 +20,10 @@ export interface ScoreDesk {
   askers: Askers;
   episodes: Episodes;
   metrics: GatewayMetrics;
-  bounds: BodyBounds;
-  /** What may be inside at once: requests, samples, bytes of bodies. */
+  bodies: Bodies;
+  /** What may be inside at once. */
   requests: Admission;
   samples: Admission;
-  memory: Admission;
 }
 
 const JOINING = { keepMs: 600_000, keepCount: 10_000, keepBytes: 64 * 1024 * 1024, lingerMs: 10_000 };
@@ -42,23 +41,14 @@ export class ScoreCall {
 
   /** Throws HttpProblem, or CallerGone. */
   async serve(exchange: Exchange): Promise<void> {
-    const { requests, memory, bounds } = this.desk;
+    const { requests, bodies } = this.desk;
     if (!requests.tryTake(1)) throw busy(`${requests.capacity} requests are being scored`, 1);
-    let taken = 0;
     try {
-      let body: Body;
-      try {
-        body = await readBody(exchange.request, bounds, refusing(memory), exchange.gone);
-      } catch (error) {
-        if (!(error instanceof BodyFailed)) throw error;
-        taken = error.taken;
-        throw error.cause;
-      }
-      taken = body.taken;
-      const chunks = await this.answer(exchange, body.bytes);
-      await sendChunks(exchange, chunks.value, chunks.repeated);
+      await bodies.with(exchange.request, exchange.gone, async (bytes) => {
+        const { value, repeated } = await this.answer(exchange, bytes);
+        await sendChunks(exchange, value, repeated);
+      });
     } finally {
-      memory.give(taken);
       requests.give(1);
     }
   }

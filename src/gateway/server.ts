@@ -12,7 +12,7 @@ import { discard } from './body.ts';
 import { CallerGone, Exchange } from './exchange.ts';
 import { isLoopback, type Keys } from './keys.ts';
 import { GatewayMetrics } from './metrics.ts';
-import { HttpProblem } from './problem.ts';
+import { HttpProblem, problemOf } from './problem.ts';
 
 /** What serves a request once the parts are there. */
 export interface Desk {
@@ -199,11 +199,10 @@ export class GatewayServer {
       response.destroy();
       return;
     }
-    const known = error instanceof HttpProblem;
-    if (!known) this.options.log.error({ path, error: messageOf(error) }, 'a request failed');
-    const problem = known
-      ? error
-      : new HttpProblem(500, 'internal', 'this should not have happened', 'the gateway’s log says more');
+    const known = problemOf(error);
+    if (known === null) this.options.log.error({ path, error: messageOf(error) }, 'a request failed');
+    const problem =
+      known ?? new HttpProblem(500, 'internal', 'this should not have happened', 'the gateway’s log says more');
     if (!request.complete) {
       response.setHeader('connection', 'close');
       await discard(request, DISCARD_MS);

@@ -90,6 +90,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   await rememberRun(redis, run, realm);
   // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
   await ledger.setState('running');
+  if ((await ledger.field('manifest')) !== null) await ledger.setState('done');
   await ledger.setField('sitting_accepted', (await ledger.field('accepted')) ?? '0');
   await ledger.setField('sitting_since', String(Date.now()));
   await ledger.setField('draining', '0');
@@ -156,6 +157,7 @@ function settingsOf(
     sandbox: spec.sandbox,
     pausedS: spec.limits.pausedS,
     inFlight: spec.limits.inFlight,
+    verifierCalls: spec.limits.verifierCalls,
     verifier: spec.verifier,
     keyFingerprint: spec.verifier === null ? null : fingerprint(key),
   };

@@ -55,8 +55,9 @@ export function knownSecrets(env: Environment = process.env): string[] {
   const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);
   for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT']) {
     try {
-      const password = decodeURIComponent(new URL(env[name] ?? '').password);
-      if (password) secrets.push(password);
+      const { password } = new URL(env[name] ?? '');
+      // As it is sent, and as it stands in the address.
+      if (password) secrets.push(password, decodeURIComponent(password));
     } catch {
       // not a URL, hence no password in it
     }

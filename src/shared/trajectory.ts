@@ -124,7 +124,7 @@ function* canonicalPieces(trajectory: Trajectory): Generator<string> {
 /** In sorted order, as both encodings have them. The transitions are written by the callers. */
 function topFields(t: Trajectory): [string, Value][] {
   const fields: [string, Value][] = [
-    ['env_config', t.envConfig ?? new Map()],
+    ['env_config', t.envConfig === undefined ? new Map() : t.envConfig],
     ['env_id', t.envId],
   ];
   if (t.finalObservation !== undefined) fields.push(['final_observation', t.finalObservation]);

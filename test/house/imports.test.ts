@@ -34,7 +34,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   workers: ['workers', 'shared'],
   simulator: ['simulator', 'shared'],
   gateway: ['gateway', 'producer', 'workers', 'shared'],
-  cli: ['cli', 'gateway', 'producer', 'workers', 'simulator', 'shared'],
+  bench: ['bench', 'workers', 'shared'],
+  cli: ['cli', 'bench', 'gateway', 'producer', 'workers', 'simulator', 'shared'],
 };
 
 const usersOf = (name: string): string[] => sources.filter((s) => s.packages.includes(name)).map((s) => s.file);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { Redis } from 'ioredis';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { type Config, readConfig } from '../../src/shared/config.ts';
+import type * as Connect from '../../src/shared/redis/connect.ts';
 import type * as Embedded from '../../src/shared/redis/embedded.ts';
 import { ensureBuilt, ROOT } from '../support/built.ts';
 import { TestFarm } from '../support/farm.ts';
@@ -14,6 +15,7 @@ ensureBuilt();
 const EMBEDDED = path.join(ROOT, 'dist/shared/redis/embedded.js');
 const KEEPER = path.join(ROOT, 'dist/keeper/main.js');
 // The compiled one: it starts the keeper as it lies beside it.
+const { connectRedis } = (await import(path.join(ROOT, 'dist/shared/redis/connect.js'))) as typeof Connect;
 const { ask, embeddedPaths, ensureEmbedded } = (await import(EMBEDDED)) as typeof Embedded;
 
 interface Here {
@@ -135,6 +137,33 @@ describe.concurrent('the embedded Redis', () => {
     await command.ended;
     expect(await redis.ping()).toBe('PONG');
     expect(pidOf(server(farm))).toBe(before);
+  });
+
+  it('is started anew by the commands that are connected when its keeper is killed', async (context) => {
+    const { farm, config } = newFarm(context);
+    const { redis } = await connectRedis(config);
+    context.onTestFinished(() => redis.disconnect());
+    await redis.set('farm:test', 'kept');
+    const before = pidOf(server(farm));
+    process.kill(pidOf(keeper(farm)), 'SIGKILL');
+    await until('the server has gone with its keeper', () => server(farm).every((p) => p.pid !== before));
+    expect(await redis.get('farm:test')).toBe('kept');
+    await until('one keeper is left', () => keeper(farm).length === 1);
+  });
+
+  it('is found, or started anew, by commands that come while it is ending', async (context) => {
+    const { farm, config } = newFarm(context);
+    for (let round = 0; round < 5; round++) {
+      const first = await connectRedis(config);
+      first.redis.disconnect();
+      for (const { pid } of keeper(farm)) process.kill(pid, 'SIGTERM');
+      const connected = await Promise.all(Array.from({ length: 3 }, () => connectRedis(config)));
+      for (const { redis } of connected) {
+        expect(await redis.ping()).toBe('PONG');
+        redis.disconnect();
+      }
+      expect(new Set([first, ...connected].map((c) => c.farmId)).size).toBe(1);
+    }
   });
 
   it('is reached through a socket in a folder that only its user may enter, and through no port', async (context) => {

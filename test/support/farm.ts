@@ -1,8 +1,8 @@
 // A farm of the test's own: a data folder, and whole commands on it as child processes. What they leave behind can be
 // asked for, and is ended when the test is over.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ensureBuilt, MAIN } from './built.ts';
@@ -90,6 +90,30 @@ export class TestFarm {
     } catch (error) {
       throw new Error(`${error}: ${JSON.stringify(this.processes)}`);
     }
+  }
+
+  /** Ids of the containers that carry this farm's label, whatever state they are in. */
+  get containers(): string[] {
+    const id = this.farmId;
+    if (id === null) return [];
+    const args = ['ps', '-aq', '--filter', `label=rollout-farm.farm=${id}`];
+    return execFileSync('docker', args, { encoding: 'utf8' }).split('\n').filter(Boolean);
+  }
+
+  /** Waits until nothing is left: no process, and no container. */
+  async nothingLeft(patience: Patience = {}): Promise<void> {
+    await this.gone(patience);
+    await until('no container of the farm is left', () => this.containers.length === 0, patience);
+  }
+
+  /** From what Redis has written: also when nothing runs any more. */
+  private get farmId(): string | null {
+    const folder = path.join(this.data, 'redis', 'appendonlydir');
+    if (!existsSync(folder)) return null;
+    const log = readdirSync(folder)
+      .map((name) => readFileSync(path.join(folder, name), 'latin1'))
+      .join('');
+    return /farm:id\r\n\$16\r\n([0-9a-f]{16})/.exec(log)?.[1] ?? null;
   }
 
   async close(): Promise<void> {

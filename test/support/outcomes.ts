@@ -53,6 +53,7 @@ export function settingsWith(fields: Partial<RunSettings> & { groups: number; si
     },
     pausedS: 3600,
     inFlight: 512,
+    verifierCalls: null,
     verifier: null,
     keyFingerprint: null,
     ...rest,

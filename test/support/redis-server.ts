@@ -15,6 +15,8 @@ export interface TestRedis {
   redis: Redis;
   place: RedisPlace;
   folder: string;
+  /** The one that runs now. */
+  readonly process: ChildProcess;
   /** `kill -9`; resolves when it is gone. Clients go on trying. */
   kill(): Promise<void>;
   /** Again, on the same folder; resolves when it answers. */
@@ -44,6 +46,9 @@ export async function startRedis(...extra: string[]): Promise<TestRedis> {
     redis,
     place: { options: { path: socket }, address: 'the test’s Redis', embedded: false },
     folder,
+    get process() {
+      return server.child;
+    },
     kill,
     restart: async () => {
       await kill();

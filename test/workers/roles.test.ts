@@ -63,7 +63,7 @@ const grant = (id: string) => ({
 const say = (id: string, verify = false) => ({
   id,
   env: 'command',
-  config: { files: {}, task: 'Say hello.', expected_stdout: 'hello\n', timeout: 10 },
+  config: { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 10 },
   ...(verify ? { verify } : {}),
 });
 
@@ -110,6 +110,8 @@ describe.concurrent('the roles together', () => {
         expect(line[figure]).toEqual(expect.any(Number));
       expect(['grant', 'say', 'g0']).toContain(line.task);
     }
+    const rewards = (task: string) => wide('attempt').flatMap((line) => (line.task === task ? [line.reward] : []));
+    expect(rewards('say').sort()).toEqual([-0.1, -0.1, 1, 1]);
     expect(wide('verified').map((line) => [line.task, line.status, line.ledger])).toEqual(
       Array.from({ length: 4 }, () => ['grant', 'completed', 'accepted']),
     );
@@ -311,5 +313,31 @@ describe.concurrent('a collect worker', () => {
     if (existsSync(`${runs}.aside`)) renameSync(`${runs}.aside`, runs);
     expect(await run.end).toEqual({ state: 'done' });
     expect(await verifyRun(farm.store, run.run)).toMatchObject({ ok: true, groups: 2 });
+  });
+
+  const closedRun = async (farm: FarmParts) => {
+    const run = await farm.drive({ group_size: 2, tasks: guessTasks(2), policy: { kind: 'scripted', actions: [4] } });
+    await rollout(farm, run.run);
+    await until('all groups are closed', async () => (await run.status()).groups.closed === 2);
+    run.driver.drain();
+    await run.end;
+    return run;
+  };
+
+  it('ends a run whose groups are all closed, though something paused it meanwhile', async (context) => {
+    const farm = await parts(context);
+    const run = await closedRun(farm);
+    await run.ledger.setState('paused', 'the store was full');
+    await collect(farm, run.run);
+    await until('it is done', async () => (await run.status()).state === 'done');
+    expect(await verifyRun(farm.store, run.run)).toMatchObject({ ok: true, groups: 2 });
+  });
+
+  it('ends a run whose manifest another one wrote before it died', async (context) => {
+    const farm = await parts(context);
+    const run = await closedRun(farm);
+    await run.ledger.setField('manifest', '1');
+    await collect(farm, run.run);
+    await until('it is done', async () => (await run.status()).state === 'done');
   });
 });

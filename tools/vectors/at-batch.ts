@@ -15,12 +15,14 @@ import { judge, notRun, type Verdict } from './verdict.ts';
 const HOOKS = ['upstream_fixed', 'verify_raises', 'report_even_if_unparsed'];
 
 export async function runBatch(one: VectorCase): Promise<Verdict> {
-  if (HOOKS.some((name) => one.in.has(name))) return notRun('a verify function of the case that answers out of step, or raises');
+  if (HOOKS.some((name) => one.in.has(name)))
+    return notRun('a verify function of the case that answers out of step, or raises');
   const config = configOf(one.in);
   if (!config) return notRun("a parser or shaper of the case's own that raises");
   const lists = ['prompts', 'completions', 'metadata'].map((name) => listOf(one.in.get(name)));
   const [prompts, completions, given] = lists as [Value[] | null, Value[] | null, Value[] | null];
-  if (!prompts || !completions || (one.in.has('metadata') && !given)) return judge(one, false, 'no lists', ['nothing-raises']);
+  if (!prompts || !completions || (one.in.has('metadata') && !given))
+    return judge(one, false, 'no lists', ['nothing-raises']);
   const metadata = given ?? completions.map(() => null);
   // What is not there for an item drops it, as `zip` does there; the gateway refuses lists whose lengths differ.
   const answered = one.in.has('upstream') ? completions.length : 0;

@@ -68,8 +68,10 @@ class BatchPathCase {
   }
 
   async run(): Promise<Verdict> {
-    if (this.given.get('use_projection') === false) return notRun('an option that no config names: the projection is always sent');
-    if (Number(this.given.get('max_retries') ?? 0n) < 0) return notRun('a count of retries that no config names, and that makes no call');
+    if (this.given.get('use_projection') === false)
+      return notRun('an option that no config names: the projection is always sent');
+    if (Number(this.given.get('max_retries') ?? 0n) < 0)
+      return notRun('a count of retries that no config names, and that makes no call');
     try {
       const ops = this.one.in.get('script') as ValueMap[];
       for (const [i, op] of ops.entries()) {
@@ -98,11 +100,13 @@ class BatchPathCase {
     const keys = queries.map((query) => (query ? cacheKey(PLATFORM, query) : null));
     if (!sameKeys(keys, log)) return 'other keys';
     if (!sameFirstPayloads(queries, log)) return 'other payloads or chunks';
-    const answers = op.get('op') === 'reward' ? await this.reward(op, log, queries, keys) : await this.ask(queries, keys);
+    const answers =
+      op.get('op') === 'reward' ? await this.reward(op, log, queries, keys) : await this.ask(queries, keys);
     const theirs = log.get('requests') as Value;
     if (!sameRequests(this.platform.requests, theirs)) this.wrong.push('other requests');
     const reports = queries.map((query, i) => (query ? reportText(answers.get(keys[i] as string)) : '-'));
-    if (log.has('reports') && !sameReports(reports, log.get('reports') as Value)) this.wrong.push(`reports ${reports.join(', ').slice(0, 200)}`);
+    if (log.has('reports') && !sameReports(reports, log.get('reports') as Value))
+      this.wrong.push(`reports ${reports.join(', ').slice(0, 200)}`);
     const cached = keys.map((key) => (key === null ? '-' : this.cache.has(key) ? '1' : '0')).join('');
     if (cached !== log.get('cached_after')) this.wrong.push(`cached ${cached}`);
     return null;
@@ -117,12 +121,17 @@ class BatchPathCase {
     const completions = op.get('completions') as Value[];
     const prompts = op.get('prompts') as Value[];
     const metadata = (op.get('metadata') ?? completions.map(() => null)) as Value[];
-    const items = completions.map((completion, i) => ({ prompt: prompts[i] ?? '', completion, metadata: metadata[i] ?? null }));
+    const items = completions.map((completion, i) => ({
+      prompt: prompts[i] ?? '',
+      completion,
+      metadata: metadata[i] ?? null,
+    }));
     const seen = new Map<string, Answer>();
     const results = await verifyCompletions(this.config, items, {
       ask: async (asked) => {
         const answers = await this.client.ask(asked);
-        for (const [i, query] of asked.entries()) seen.set(cacheKey(this.config.platformId, query), answers[i] as Answer);
+        for (const [i, query] of asked.entries())
+          seen.set(cacheKey(this.config.platformId, query), answers[i] as Answer);
         return answers;
       },
       cache: this.cache,
@@ -130,7 +139,8 @@ class BatchPathCase {
     const rewards: Value = results.map((result) => (result.status === 'completed' ? result.reward : null));
     const theirs = log.get('rewards') as Value[] | undefined;
     // Short metadata drops rewards there; here it is a list a caller may not send.
-    if (!theirs || !pyEqual(rewards.slice(0, Math.min(prompts.length, metadata.length)), theirs)) this.wrong.push(`rewards ${rewards}`);
+    if (!theirs || !pyEqual(rewards.slice(0, Math.min(prompts.length, metadata.length)), theirs))
+      this.wrong.push(`rewards ${rewards}`);
     return new Map(
       queries.flatMap((query, i) => {
         const key = keys[i];
@@ -165,7 +175,12 @@ class BatchPathCase {
       return (op.get('completions') as Value[]).map((completion) =>
         typeof completion === 'string' ? parseCompletion(this.config.parser, null, completion) : null,
       );
-    const plain = (facts: ValueMap): Query => ({ query: 'Open the sluice?', facts, relations: null, predictions: null });
+    const plain = (facts: ValueMap): Query => ({
+      query: 'Open the sluice?',
+      facts,
+      relations: null,
+      predictions: null,
+    });
     const gaps = (op.get('null_at') ?? []) as bigint[];
     if (op.has('numbered'))
       return Array.from({ length: Number(op.get('numbered')) }, (_, i) =>
@@ -261,7 +276,9 @@ function sameReports(ours: string[], theirs: Value): boolean {
   if (!Array.isArray(theirs)) return false;
   // More than twelve come as runs of equal ones.
   if (theirs.every((run) => Array.isArray(run))) {
-    const all = (theirs as [string, bigint][]).flatMap(([text, times]) => Array.from({ length: Number(times) }, () => text));
+    const all = (theirs as [string, bigint][]).flatMap(([text, times]) =>
+      Array.from({ length: Number(times) }, () => text),
+    );
     return ours.join('\n') === all.join('\n');
   }
   const texts = theirs.map((report) => {
@@ -269,7 +286,9 @@ function sameReports(ours: string[], theirs: Value): boolean {
     const kind = String(report.get('kind'));
     if (kind.startsWith('floor')) return 'floor';
     const decision = report.get('decision') ?? null;
-    const rejected = ((report.get('rejected') ?? []) as Value[]).map((fact) => (isMap(fact) ? fact.get('field') : fact));
+    const rejected = ((report.get('rejected') ?? []) as Value[]).map((fact) =>
+      isMap(fact) ? fact.get('field') : fact,
+    );
     return [kind, ...(decision === null ? [] : [String(decision)]), ...rejected].join(' ');
   });
   return ours.join('\n') === texts.join('\n');

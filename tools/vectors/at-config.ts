@@ -19,7 +19,8 @@ export function configRunner(): Runner {
     async run(one) {
       const file = path.join(folder, (one.in.get('path') as string | undefined) ?? 'config.yaml');
       const yaml = one.in.get('yaml');
-      if (!one.in.has('path')) writeFileSync(file, typeof yaml === 'string' ? yaml : dumpJson(one.in.get('mapping') ?? null));
+      if (!one.in.has('path'))
+        writeFileSync(file, typeof yaml === 'string' ? yaml : dumpJson(one.in.get('mapping') ?? null));
       return compare(one, await readSpec(file, config));
     },
     close: async () => rmSync(folder, { recursive: true, force: true }),
@@ -30,7 +31,7 @@ function compare(one: VectorCase, read: SpecResult): Verdict {
   const accepted = one.out.get('accepted');
   if (!read.ok) {
     const why = read.problems.map((problem) => `${problem.path}: ${problem.message}`).join('; ');
-    return judge(one, !isMap(accepted), `refused: ${why}`, ['finite-numbers', 'clip-in-order', 'key-given-twice']);
+    return judge(one, !isMap(accepted), `refused: ${why}`, ['finite-numbers', 'clip-in-order', 'key-given-twice', 'wrong-host']);
   }
   if (!isMap(accepted)) return differ('accepted, and the library refuses it');
   if (read.kind !== 'verifier') return differ('read as a run spec');
@@ -47,8 +48,8 @@ function differences(config: VerifierConfig, accepted: ValueMap): string[] {
     ['platform_id', config.platformId, domain.get('platform_id')],
     ['base_url', config.baseUrl, (domain.get('base_url') as string).replace(/\/+$/, '')],
     ['floor', config.floor, verifier.get('floor')],
-    ['batch_size', BigInt(config.batchSize), verifier.get('batch_size')],
-    ['max_concurrency', BigInt(config.maxConcurrency), verifier.get('max_concurrency')],
+    ['batch_size', config.batchSize, Number(verifier.get('batch_size'))],
+    ['max_concurrency', config.maxConcurrency, Number(verifier.get('max_concurrency'))],
     ['cache', config.cache, verifier.get('cache')],
     ['clip', [...config.clip], shaper.get('clip')],
     ['weights', new Map(Object.entries(config.weights)), weights],
@@ -59,8 +60,15 @@ function differences(config: VerifierConfig, accepted: ValueMap): string[] {
     pairs.push(['query_template', ours.queryTemplate, parser.get('query_template')]);
     const keys: [string, Value][] =
       ours.kind === 'json_block'
-        ? [['answer_key', ours.answerKey], ['facts_key', ours.factsKey], ['relations_key', ours.relationsKey]]
-        : [['answer_pattern', ours.answerPattern], ['fact_pattern', ours.factPattern]];
+        ? [
+            ['answer_key', ours.answerKey],
+            ['facts_key', ours.factsKey],
+            ['relations_key', ours.relationsKey],
+          ]
+        : [
+            ['answer_pattern', ours.answerPattern],
+            ['fact_pattern', ours.factPattern],
+          ];
     for (const [name, value] of keys) if (value !== null) pairs.push([name, value, parser.get(name)]);
   }
   return pairs.filter(([, mine, theirs]) => !sameAsReference(mine, theirs ?? null)).map(([name]) => name);

@@ -12,7 +12,8 @@ export function runParser(one: VectorCase): Verdict {
   const prompt = (one.in.get('prompt') ?? null) as Value;
   const config = parserConfig(one.in.get('parser') as string, one.in.get('parser_args') as ValueMap);
   const parsed = config && typeof completion === 'string' ? parseCompletion(config, null, completion) : null;
-  if (one.out.has('raises')) return judge(one, false, 'a payload where the library raises', parsed ? [] : ['nothing-raises']);
+  if (one.out.has('raises'))
+    return judge(one, false, 'a payload where the library raises', parsed ? [] : ['nothing-raises']);
   // The library keeps any prompt as it is; ours is text by then.
   const ours = parsed && parsedToValue(parsed).set('prompt', prompt);
   return judge(one, sameAsReference(ours, one.out.get('parsed') as Value), 'another payload');

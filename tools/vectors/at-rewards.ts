@@ -11,7 +11,9 @@ export function runReward(one: VectorCase): Verdict {
   if (one.kind === 'checker') {
     const options = checkerOptions(one.in.get('checker') as ValueMap);
     const ours = unsupportedFraction(one.in.get('facts') as ValueMap, one.in.get('prompt') as string, options);
-    return judge(one, Object.is(ours, one.out.get('unsupported_fraction')), `a fraction of ${ours}`, ['nothing-raises']);
+    return judge(one, Object.is(ours, one.out.get('unsupported_fraction')), `a fraction of ${ours}`, [
+      'nothing-raises',
+    ]);
   }
   const config = shaperConfig(one.in.get('shaper') as ValueMap);
   // Such a shaper cannot come of a config; the library raises when it adds up.
@@ -28,7 +30,8 @@ export function runReward(one: VectorCase): Verdict {
   if (shaped.total === null) return judge(one, false, shaped.refused ?? 'no total', ['finite-numbers']);
   const ours = Object.entries(shaped.components);
   const theirs = [...(one.out.get('components') as Map<string, Value>)];
-  if (ours.map(([key]) => key).join() !== theirs.map(([key]) => key).join()) return judge(one, false, 'other components');
+  if (ours.map(([key]) => key).join() !== theirs.map(([key]) => key).join())
+    return judge(one, false, 'other components');
   const wrong = theirs.filter(([key, x]) => Number(x) !== shaped.components[key]).map(([key]) => key);
   if (Number(one.out.get('total')) !== shaped.total) wrong.push('total');
   return wrong.length === 0 ? EQUAL : judge(one, false, `another ${wrong.join(', ')}`);

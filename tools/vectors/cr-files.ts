@@ -1,6 +1,7 @@
 // Trajectory files, sound, old, broken and tampered with: what reading, `show` and `replay` say of them. Whatever the
 // library finds we find, with its lines; what it lets pass and we do not is a rule's.
 
+import { readTrajectory, shownLines } from '../../src/cli/verbs/show.ts';
 import { FarmError } from '../../src/shared/errors.ts';
 import { isMap, pyEqual, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import {
@@ -10,7 +11,6 @@ import {
   parseTrajectory,
   type Trajectory,
 } from '../../src/shared/trajectory.ts';
-import { readTrajectory, shownLines } from '../../src/cli/verbs/show.ts';
 import { makeEnvironment } from '../../src/workers/rollout/environments/registry.ts';
 import { type ReplayReport, replayTrajectory } from '../../src/workers/rollout/replay.ts';
 import { EpisodeBoxes } from './episode-context.ts';
@@ -19,7 +19,13 @@ import { sameAsReference, type VectorCase } from './vector-file.ts';
 import { differ, EQUAL, judge, notRun, type Runner, type Verdict } from './verdict.ts';
 
 const FILE_RULES: RuleName[] = ['key-given-twice', 'no-extra-keys', 'broken-file'];
-const REPLAY_RULES: RuleName[] = ['final-observation', 'no-empty-episode', 'seed-is-an-integer', 'unrecorded', 'exact-total'];
+const REPLAY_RULES: RuleName[] = [
+  'final-observation',
+  'no-empty-episode',
+  'seed-is-an-integer',
+  'unrecorded',
+  'exact-total',
+];
 
 export function fileRunner(): Runner {
   const boxes = new EpisodeBoxes();
@@ -64,7 +70,8 @@ function ofReading(one: VectorCase, read: Trajectory | 'refused'): Verdict {
   if (read === 'refused') return judge(one, raises && show.exit === 2n, 'the file is refused', FILE_RULES);
   if (raises) return differ('read, and the library raises');
   const loaded = one.out.get('loaded');
-  if (isMap(loaded) && !sameAsReference(canonicalText(read), loaded.get('to_json') as Value)) return differ('another content');
+  if (isMap(loaded) && !sameAsReference(canonicalText(read), loaded.get('to_json') as Value))
+    return differ('another content');
   const print = isMap(loaded) ? loaded.get('fingerprint') : one.out.get('fingerprint');
   if (print !== undefined && fingerprint(read) !== print) return differ('another fingerprint');
   if (show.traceback) return judge(one, false, 'shown', FILE_RULES);
@@ -91,14 +98,26 @@ async function ofReplay(one: VectorCase, read: Trajectory, boxes: EpisodeBoxes):
   if (theirs.exit === 0n) return report.ok ? EQUAL : ofAccepted(one, read, report, boxes);
   if (report.ok) return judge(one, false, 'replay finds nothing', report.unrecorded.length > 0 ? ['unrecorded'] : []);
   const missing = linesOf(theirs.stdout).filter((line) => !report.mismatches.includes(line));
-  return judge(one, missing.length === 0, `replay does not say: ${missing.join('; ')}`, report.unrecorded.length > 0 ? ['unrecorded'] : []);
+  // Without a seed that can begin an episode nothing is played, and no more is found.
+  const rules: RuleName[] = [
+    ...(report.unrecorded.length > 0 ? (['unrecorded'] as const) : []),
+    ...(read.seed === null || typeof read.seed === 'object' ? (['seed-is-an-integer'] as const) : []),
+  ];
+  return judge(one, missing.length === 0, `replay does not say: ${missing.join('; ')}`, rules);
 }
 
 /** The library lets it pass: a rule for what the file lacks, or a difference that is only one of type. */
-async function ofAccepted(one: VectorCase, read: Trajectory, report: ReplayReport, boxes: EpisodeBoxes): Promise<Verdict> {
+async function ofAccepted(
+  one: VectorCase,
+  read: Trajectory,
+  report: ReplayReport,
+  boxes: EpisodeBoxes,
+): Promise<Verdict> {
   const verdict = judge(one, false, `replay: ${report.mismatches.join('; ')}`, REPLAY_RULES);
   if (verdict.status === 'stricter') return verdict;
-  const lenient = await boxes.within((context) => equalButForTypes(read, (name, config) => makeEnvironment(name, config, context())));
+  const lenient = await boxes.within((context) =>
+    equalButForTypes(read, (name, config) => makeEnvironment(name, config, context())),
+  );
   return lenient && RULES['types-count'].covers(one) ? { status: 'stricter', rule: 'types-count' } : verdict;
 }
 
@@ -118,7 +137,8 @@ async function equalButForTypes(read: Trajectory, make: Parameters<typeof replay
     observation = result.observation;
     total += result.reward;
   }
-  return same && pyEqual(observation, read.finalObservation ?? null) && pyEqual(total, read.totalReward);
+  const ended = read.finalObservation === undefined || pyEqual(observation, read.finalObservation);
+  return same && ended && pyEqual(total, read.totalReward);
 }
 
 function linesOf(stdout: string): string[] {
@@ -129,13 +149,22 @@ function linesOf(stdout: string): string[] {
 function commandLine(one: VectorCase): Verdict {
   const argv = (one.in.get('argv') as string[]).filter((word) => word !== '--');
   const [verb, name] = argv;
-  if (argv.length !== 2 || (verb !== 'show' && verb !== 'replay') || name === undefined || argv.includes('--help') || argv.includes('-h') || argv.includes('--json'))
+  if (
+    argv.length !== 2 ||
+    (verb !== 'show' && verb !== 'replay') ||
+    name === undefined ||
+    argv.includes('--help') ||
+    argv.includes('-h') ||
+    argv.includes('--json')
+  )
     return notRun("usage, help and options of the library's own command line");
   const files = one.in.get('files') as ValueMap;
   const content = files.get(name);
   const theirs = said(one, 'cli');
   if (typeof content === 'string' && verb === 'replay') return notRun('replays are the other cases');
-  const read = orRefused(() => (typeof content === 'string' ? parseTrajectory(content, name) : readTrajectory(`/nonexistent/${name}`)));
+  const read = orRefused(() =>
+    typeof content === 'string' ? parseTrajectory(content, name) : readTrajectory(`/nonexistent/${name}`),
+  );
   if (read === 'refused') return judge(one, theirs.exit === 2n, 'the file is refused', FILE_RULES);
   return judge(one, `${shownLines(read).join('\n')}\n` === theirs.stdout, 'show', ['exact-total']);
 }

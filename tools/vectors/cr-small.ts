@@ -1,14 +1,17 @@
 // Small parts of crucible's: Python's seeded integers, where a file key leads, and environments by name.
 
-import { layFiles } from '../../src/shared/safe-path.ts';
 import { pyEqual, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { PyRandom } from '../../src/shared/python/random.ts';
+import { layFiles } from '../../src/shared/safe-path.ts';
 import { ENVIRONMENT_CONFIGS } from '../../src/shared/spec/environment-config.ts';
 import { sameAsReference, type VectorCase } from './vector-file.ts';
 import { differ, EQUAL, judge, notRun, type Verdict } from './verdict.ts';
 
 export function runRandom(one: VectorCase): Verdict {
-  const [low, high] = ['low', 'high'].map((name) => wholeNumber(one.in.get(name) as Value)) as [bigint | null, bigint | null];
+  const [low, high] = ['low', 'high'].map((name) => wholeNumber(one.in.get(name) as Value)) as [
+    bigint | null,
+    bigint | null,
+  ];
   const draws = Number(one.in.get('draws') ?? 1n);
   let values: bigint[] | null = null;
   try {
@@ -58,7 +61,11 @@ export function runMaterialize(one: VectorCase): Verdict {
 export function runRegistry(one: VectorCase): Verdict {
   if (!one.in.has('name')) {
     const names = (one.out.get('registered') ?? []) as Value[];
-    return judge(one, names.every((name) => ENVIRONMENT_CONFIGS.has(name as string)), 'an environment is missing');
+    return judge(
+      one,
+      names.every((name) => ENVIRONMENT_CONFIGS.has(name as string)),
+      'an environment is missing',
+    );
   }
   const kind = ENVIRONMENT_CONFIGS.get(one.in.get('name') as string);
   const config = one.in.get('config') as Value;
@@ -66,6 +73,9 @@ export function runRegistry(one: VectorCase): Verdict {
   if (one.out.has('raises')) return refused ? EQUAL : differ('made, and the library refuses it');
   if (refused) return differ('refused');
   if (kind.name !== one.out.get('name')) return differ('another name');
-  return judge(one, sameAsReference(kind.resolve(config as ValueMap), one.out.get('config') as Value), 'another config');
+  return judge(
+    one,
+    sameAsReference(kind.resolve(config as ValueMap), one.out.get('config') as Value),
+    'another config',
+  );
 }
-

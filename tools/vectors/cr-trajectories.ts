@@ -2,9 +2,9 @@
 // fingerprint and what `show` prints of it, and a clean replay. Code-task and terminal have names and a config only
 // here, so there the rest of the file is compared.
 
+import { shownLines } from '../../src/cli/verbs/show.ts';
 import { isMap, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { canonicalText, fingerprint, parseTrajectory } from '../../src/shared/trajectory.ts';
-import { shownLines } from '../../src/cli/verbs/show.ts';
 import { makeEnvironment } from '../../src/workers/rollout/environments/registry.ts';
 import type { Episode } from '../../src/workers/rollout/episode.ts';
 import { replayTrajectory } from '../../src/workers/rollout/replay.ts';
@@ -19,7 +19,8 @@ export function trajectoryRunner(): Runner {
   const boxes = new EpisodeBoxes();
   return {
     async run(one) {
-      if (printsEnvironment(one)) return notRun('a command that asks for HOME or LANG: a box sets both, the library passes neither');
+      if (printsEnvironment(one))
+        return notRun('a command that asks for HOME or LANG: a box sets both, the library passes neither');
       return boxes.within(async (context) => {
         const episode = await playCase(one, context());
         if (one.out.has('raises')) return ofRaising(one, episode);
@@ -46,7 +47,13 @@ function differences(one: VectorCase, episode: Completed): string[] {
   const same: [string, boolean][] = [
     ['number of steps', BigInt(episode.steps) === one.out.get('steps')],
     ['total reward', Object.is(episode.totalReward, one.out.get('total_reward'))],
-    ['digest', sameAsReference(episode.trajectory.transitions.map((t) => t.digest), one.out.get('digests') as Value)],
+    [
+      'digest',
+      sameAsReference(
+        episode.trajectory.transitions.map((t) => t.digest),
+        one.out.get('digests') as Value,
+      ),
+    ],
     ['file', named ? unnamed(episode.bytes) === unnamed(reference) : episode.bytes.toString() === reference],
     ['canonical text', named || canonicalText(episode.trajectory) === one.out.get('to_json')],
     ['fingerprint', named || fingerprint(episode.trajectory) === one.out.get('fingerprint')],
@@ -59,11 +66,15 @@ function differences(one: VectorCase, episode: Completed): string[] {
 function ofRaising(one: VectorCase, episode: Episode | { status: 'refused' }): Verdict {
   const raised = one.out.get('raises') as ValueMap;
   const where = raised.get('where');
-  if (episode.status === 'refused')
-    return judge(one, where === 'construct', 'the config is refused', ['broken-file']);
+  if (episode.status === 'refused') return judge(one, where === 'construct', 'the config is refused', ['broken-file']);
   if (where === 'construct') return differ(`the episode is ${episode.status}, the library refuses its config`);
   if (episode.status === 'no_result')
-    return judge(one, false, `no result: ${episode.cause}`, where === 'reset' || where === 'rollout' ? ['nothing-raises'] : []);
+    return judge(
+      one,
+      false,
+      `no result: ${episode.cause}`,
+      where === 'reset' || where === 'rollout' ? ['nothing-raises'] : [],
+    );
   const step = episode.trajectory.transitions[Number(raised.get('step') ?? 0)];
   const missed = typeof step?.reward === 'number' && step.reward < 0 && isMap(step.info) && step.info.has('error');
   return judge(one, false, 'a step without its error', missed ? ['nothing-raises'] : []);

@@ -23,7 +23,16 @@ interface FileResult {
 }
 
 async function runFile(file: string, vectors: VectorFile): Promise<FileResult> {
-  const result: FileResult = { file, equal: 0, stricter: 0, differ: 0, not_run: 0, differing: [], rules: {}, reasons: {} };
+  const result: FileResult = {
+    file,
+    equal: 0,
+    stricter: 0,
+    differ: 0,
+    not_run: 0,
+    differing: [],
+    rules: {},
+    reasons: {},
+  };
   const name = vectors.name || path.basename(file, '.json');
   const runner = runnerFor(name);
   try {
@@ -48,7 +57,8 @@ async function runFile(file: string, vectors: VectorFile): Promise<FileResult> {
 function print(result: FileResult, verbose: boolean): void {
   const { file, equal, stricter, differ, not_run } = result;
   const lines = [`${file}: ${equal} equal, ${stricter} stricter, ${differ} differ, ${not_run} not run`];
-  for (const { id, why } of result.differing) lines.push(`  differs: ${id} (${why.replace(/\s+/g, ' ').slice(0, 300)})`);
+  for (const { id, why } of result.differing)
+    lines.push(`  differs: ${id} (${why.replace(/\s+/g, ' ').slice(0, 300)})`);
   for (const [rule, ids] of Object.entries(result.rules))
     lines.push(`  stricter by ${rule}: ${verbose ? ids.join(', ') : ids.length}`);
   for (const [reason, count] of Object.entries(result.reasons)) lines.push(`  not run: ${count} (${reason})`);

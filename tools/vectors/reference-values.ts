@@ -3,7 +3,12 @@
 import { isMap, pyTruthy, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { toFloat, toInteger } from '../../src/shared/python/number.ts';
 import { str } from '../../src/shared/python/text.ts';
-import { type ParserConfig, type RewardWeights, resolveVerifier, type VerifierConfig } from '../../src/shared/spec/verifier-config.ts';
+import {
+  type ParserConfig,
+  type RewardWeights,
+  resolveVerifier,
+  type VerifierConfig,
+} from '../../src/shared/spec/verifier-config.ts';
 import type { ParsedCompletion } from '../../src/workers/verify/parser.ts';
 import type { ProvenanceOptions } from '../../src/workers/verify/provenance.ts';
 import { type AmberReport, floorReport } from '../../src/workers/verify/report.ts';
@@ -96,7 +101,9 @@ const DEFAULT_WEIGHTS: RewardWeights = {
   consistency: 0,
 };
 /** Weights that are given replace all of the default ones; what is not among them counts as 0. */
-const NO_WEIGHTS = Object.fromEntries(Object.keys(DEFAULT_WEIGHTS).map((name) => [name, 0])) as unknown as RewardWeights;
+const NO_WEIGHTS = Object.fromEntries(
+  Object.keys(DEFAULT_WEIGHTS).map((name) => [name, 0]),
+) as unknown as RewardWeights;
 
 /** Null where a weight or an end of the clip is no number, which the product refuses with the config. */
 export function shaperConfig(given: ValueMap): (ShaperConfig & { weights: RewardWeights }) | null {

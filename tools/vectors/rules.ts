@@ -2,6 +2,7 @@
 // interface says of it and which cases it can touch, decided by what a case gives and by what the reference answered.
 // A rule excuses a difference only where it covers the case; everything else differs.
 
+import { decodeJsonBytes } from '../../src/gateway/mapping/json-bytes.ts';
 import { dumpJson, JsonError, parseJson } from '../../src/shared/json/json.ts';
 import { isMap, pyEqual, type Value, type ValueMap } from '../../src/shared/json/value.ts';
 import { toFloat } from '../../src/shared/python/number.ts';
@@ -16,11 +17,12 @@ interface Rule {
 export const RULES = {
   'nothing-raises': {
     says: 'nothing that a completion contains raises: it earns the floor, alone',
-    covers: (one) => one.out.has('raises') || hasBrokenMessages(one.in.get('body_text') ?? null),
+    covers: (one) => one.out.has('raises') || hasBrokenMessages(one),
   },
   'finite-numbers': {
     says: 'a number that is not finite is refused where it arises, in a config, an answer or a reward',
-    covers: (one) => !finite(one.in) || !finite(one.out) || /\.(?:inf|nan)\b|[^\w.](?:inf|nan|1e999)\b/i.test(textOf(one)),
+    covers: (one) =>
+      !finite(one.in) || !finite(one.out) || /\.(?:inf|nan)\b|[^\w.](?:inf|nan|1e999)\b/i.test(textOf(one)),
   },
   'clip-in-order': {
     says: 'a clip out of order is a config error',
@@ -29,6 +31,10 @@ export const RULES = {
       const [low, high] = Array.isArray(clip) ? clip.map(toFloat) : [];
       return typeof low === 'number' && typeof high === 'number' && low > high;
     },
+  },
+  'wrong-host': {
+    says: 'a base URL on the host that does not serve the API is a config error; the SDK finds it when it is built',
+    covers: (one) => /api\.ambertrace\.ai/i.test(textOf(one)),
   },
   'key-given-twice': {
     says: 'a key given twice in a file is an error',
@@ -45,13 +51,14 @@ export const RULES = {
   'batch-item-meaning': {
     says: 'every failure inside a batch means what it means alone; results are matched by index; a bad item spoils nobody else',
     covers: (one) =>
-      upstreamsOf(one).some((outcome) => outcome.get('do') === 'results' && !everyItemOk(outcome)) || opsOf(one).some(tooFewResults),
+      upstreamsOf(one).some((outcome) => outcome.get('do') === 'results' && !everyItemOk(outcome)) ||
+      opsOf(one).some(tooFewResults),
   },
   'failures-mean-the-same': {
     says: 'a refusal of key, platform or size and a failing platform mean the same by batch and alone, and are no reward',
     covers: (one) =>
       upstreamsOf(one).some((outcome) => ['sdk-error', 'transient', 'deny'].includes(String(outcome.get('do')))) ||
-      isMap(one.in.get('config')) && (one.in.get('config') as ValueMap).has('client_raises'),
+      (isMap(one.in.get('config')) && (one.in.get('config') as ValueMap).has('client_raises')),
   },
   'garbage-is-a-failure': {
     says: 'a platform that answers garbage counts as failing, and opens the breaker',
@@ -60,7 +67,9 @@ export const RULES = {
         (outcome) =>
           outcome.get('do') === 'value' ||
           (outcome.get('do') === 'ok' && outcome.has('result') && !saysSomething(outcome.get('result'))) ||
-          itemsOf(outcome).some((item) => isMap(item) && item.get('status') === 'ok' && !saysSomething(item.get('data'))),
+          itemsOf(outcome).some(
+            (item) => isMap(item) && item.get('status') === 'ok' && !saysSomething(item.get('data')),
+          ),
       ),
   },
   'final-observation': {
@@ -159,7 +168,9 @@ function hasTwice(text: string): boolean {
   return false;
 }
 
-function hasBrokenMessages(body: Value): boolean {
+function hasBrokenMessages(one: VectorCase): boolean {
+  const [text, hex] = [one.in.get('body_text'), one.in.get('body_hex')];
+  const body = typeof hex === 'string' ? decodeJsonBytes(Buffer.from(hex, 'hex')) : text;
   if (typeof body !== 'string') return false;
   try {
     const data = parseJson(body);
@@ -211,7 +222,7 @@ function everyItemOk(outcome: ValueMap): boolean {
         item.get('status') === 'ok' &&
         isMap(item.get('data')) &&
         !overflows(item.get('data') as Value) &&
-        pyEqual(item.get('index') ?? null, BigInt(i)),
+        item.get('index') === BigInt(i),
     )
   );
 }
@@ -237,8 +248,7 @@ function tooFewResults(op: ValueMap): boolean {
 function asksTwice(one: VectorCase): boolean {
   const twice = (items: Value | undefined): boolean =>
     Array.isArray(items) && new Set(items.map((x) => dumpJson(x, { sortKeys: true }))).size < items.length;
-  const keyed = (items: Value | undefined): boolean =>
-    Array.isArray(items) && twice(items.filter((x) => x !== null));
+  const keyed = (items: Value | undefined): boolean => Array.isArray(items) && twice(items.filter((x) => x !== null));
   const logs = one.out.get('log');
   if (Array.isArray(logs) && logs.some((log) => isMap(log) && keyed(log.get('keys')))) return true;
   if (opsOf(one).some((op) => keyed(op.get('items')) || twice(op.get('completions')))) return true;
@@ -271,7 +281,8 @@ const BODY_KEYS = 'env_id seed initial_observation env_config transitions total_
 function hasExtraKeys(one: VectorCase): boolean {
   const file = fileOf(one);
   if (!file) return false;
-  const extra = (map: ValueMap, known: readonly string[]): boolean => [...map.keys()].some((key) => !known.includes(key));
+  const extra = (map: ValueMap, known: readonly string[]): boolean =>
+    [...map.keys()].some((key) => !known.includes(key));
   return extra(file.envelope, ['version', 'trajectory']) || extra(file.body, BODY_KEYS);
 }
 

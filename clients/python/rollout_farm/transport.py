@@ -23,6 +23,7 @@ from .errors import FarmError, FarmProtocolError, FarmRefused, FarmUnavailable
 from .wire import decode
 
 MAX_ANSWER_BYTES = 512 << 20
+PIECE_BYTES = 1 << 20
 # A server may close a connection that lies idle; Node's habit is five seconds.
 IDLE_S = 4.0
 MAX_IDLE = 8
@@ -167,13 +168,7 @@ class Transport:
         done = False
         try:
             answer = self._begin(connection, method, path, body, limits.hard, headers, abort)
-            data = answer.read(MAX_ANSWER_BYTES + 1)
-            if len(data) > MAX_ANSWER_BYTES:
-                raise FarmProtocolError(f"the answer of {self.address} is over {MAX_ANSWER_BYTES >> 20} MB")
-            # A read with a limit does not complain about a body that was cut.
-            missing = answer.length
-            if missing:
-                raise Failure("the connection was lost within the answer")
+            data = self._whole(answer)
             done = not answer.will_close
             self._judge(answer.status, answer.headers, data)
             return data
@@ -184,6 +179,23 @@ class Transport:
                 self._give(connection)
             else:
                 connection.close()
+
+    def _whole(self, answer: http.client.HTTPResponse) -> bytes:
+        pieces, size = [], 0
+        while True:
+            # No larger pieces: some versions of Python make room for all that is asked for, whatever comes.
+            piece = answer.read(PIECE_BYTES if answer.length is None else min(PIECE_BYTES, answer.length))
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise FarmProtocolError(f"the answer of {self.address} is over {MAX_ANSWER_BYTES >> 20} MB")
+        # A read with a limit does not complain about a body that was cut.
+        if answer.length:
+            raise Failure("the connection was lost within the answer")
+        answer.close()
+        return b"".join(pieces)
 
     def _begin(
         self,

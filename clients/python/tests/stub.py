@@ -6,6 +6,7 @@ A completion with "good" in it earns 1.0, one with "lost" has no result, anythin
 from __future__ import annotations
 
 import json
+import socketserver
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,6 +126,10 @@ class StubServer(ThreadingHTTPServer):
         #: After how many bytes the next result streams break off; None lets one through.
         self.cuts: List[Optional[int]] = []
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's, which asks the network for this machine's name.
+        socketserver.TCPServer.server_bind(self)
 
     @property
     def url(self) -> str:

@@ -45,14 +45,14 @@ class Results(unittest.TestCase):
         self.run_of(30)
         draw = random.Random(4)
         for follow in (True, False):
-            for _ in range(5):
-                self.server.cuts = [draw.randrange(0, 1500) for _ in range(25)]
+            for _ in range(3):
+                self.server.cuts = [draw.randrange(0, 1500) for _ in range(12)]
                 self.assertEqual(self.numbers(follow=follow), list(range(30)))
 
     def test_each_place_of_a_line_may_be_the_one_where_it_breaks(self) -> None:
         self.run_of(2)
         whole = len(json.dumps(group(0))) + 2
-        for cut in range(0, whole + 20, 7):
+        for cut in range(0, whole + 20, 11):
             self.server.cuts = [cut]
             self.assertEqual(self.numbers(follow=False), [0, 1], cut)
 

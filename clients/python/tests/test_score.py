@@ -183,7 +183,7 @@ class Retries(ScoreCase):
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         servers = []
-        timer = threading.Timer(0.5, lambda: servers.append(StubServer(port)))
+        timer = threading.Timer(0.2, lambda: servers.append(StubServer(port)))
         timer.start()
         try:
             self.assertEqual(FarmClient(f"http://127.0.0.1:{port}", deadline_s=8).score(["p"], ["good"]).rewards, [1.0])
@@ -202,7 +202,7 @@ class Retries(ScoreCase):
 
     def test_a_farm_that_hangs_or_drips_is_left_at_the_hard_limit(self) -> None:
         self.grace(0.2)
-        for step in (hang(3), drip):
+        for step in (hang(1), drip):
             with self.subTest(str(step)):
                 self.server.script = [step]
                 began = time.monotonic()

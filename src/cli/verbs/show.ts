@@ -25,7 +25,10 @@ export function shownLines(trajectory: Trajectory): string[] {
     ['fingerprint', fingerprint(trajectory)],
     ['integrity', problems.length === 0 ? 'ok' : 'MISMATCH'],
   ] as const;
-  return [...rows.map(([name, value]) => `${name.padEnd(12)}: ${value}`), ...problems.map((problem) => `  - ${problem}`)];
+  return [
+    ...rows.map(([name, value]) => `${name.padEnd(12)}: ${value}`),
+    ...problems.map((problem) => `  - ${problem}`),
+  ];
 }
 
 /** `f"{total:+.3f}"`: half to even on the exact value, and no exponent however large, which `toFixed` is not. */

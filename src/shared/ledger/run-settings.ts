@@ -28,6 +28,8 @@ export const runSettingsSchema = z.strictObject({
   }),
   pausedS: z.number(),
   inFlight: z.int().positive(),
+  /** Distinct queries that the run may put to its verifier; null for no bound. */
+  verifierCalls: z.int().nonnegative().nullable().default(null),
   verifier: z.custom<VerifierConfig>((value) => typeof value === 'object').nullable(),
   /** Fingerprint of the AmberTrace key that the run was submitted with: a worker with another one leaves its members alone. */
   keyFingerprint: z.string().nullable(),

@@ -39,8 +39,9 @@ function build(text: string, values: ValueMap, depth: number): string {
     }
     if (c === '}' || at + 1 >= text.length) throw new FormatFault('value', `a single '${c}'`);
     const field = readField(text, at + 1);
-    const spec = field.nested ? build(field.spec, values, depth - 1) : field.spec;
-    out += show(convert(lookUp(field.name, values), field.conversion), spec);
+    // The value first: where both it and its spec are at fault, it is the one that counts.
+    const item = convert(lookUp(field.name, values), field.conversion);
+    out += show(item, field.nested ? build(field.spec, values, depth - 1) : field.spec);
     at = field.end;
   }
   return out;

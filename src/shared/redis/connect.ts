@@ -11,6 +11,7 @@ import { ensureEmbedded } from './embedded.ts';
 export type Connection = Omit<RedisOptions, 'replyMapping'>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
+const EMBEDDED_TRIES = 5;
 
 export interface RedisPlace {
   /** For BullMQ and for roles: where to connect. */
@@ -52,8 +53,20 @@ export function openRedis(place: RedisPlace, extra: Connection = {}): Redis {
   return redis;
 }
 
-/** Connects once and checks that this Redis can hold a ledger. Throws FarmError (exit 3) with what is wrong and how to mend it. */
+/** Connects and checks that this Redis can hold a ledger. Throws FarmError (exit 3) with what is wrong and how to mend it. */
 export async function connectRedis(config: Config): Promise<ConnectedRedis> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connectOnce(config);
+    } catch (error) {
+      const unreachable = error instanceof FarmError && error.code === 'redis_unreachable';
+      // The embedded one may have been on its way out when we found it: the next look starts it anew.
+      if (config.redisUrl !== null || !unreachable || tries === EMBEDDED_TRIES) throw error;
+    }
+  }
+}
+
+async function connectOnce(config: Config): Promise<ConnectedRedis> {
   const place = await locateRedis(config);
   const once: Connection = {
     lazyConnect: true,

@@ -8,6 +8,7 @@ import {
   isMap as isMapNode,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   parseDocument,
   Scalar,
@@ -108,12 +109,29 @@ class Builder {
       const fault = document.errors[0];
       if (fault?.message.includes('call stack')) throw new YamlError('nested too deeply', { line: 1, column: 1 });
       if (fault) throw this.fault(fault.message.replace(/\s+/g, ' ').slice(0, 200), fault.pos[0]);
+      if (this.text.includes('\t')) this.noTabs();
       root = document.contents === null ? null : this.build(document.contents, 0).value;
     } catch (error) {
       if (error instanceof RangeError) throw new YamlError('nested too deeply', { line: 1, column: 1 });
       throw error;
     }
     return { value: root, locate: (path) => this.locate(root, path) };
+  }
+
+  // PyYAML takes a tab inside quotes, block texts and comments, and nowhere else.
+  private noTabs(): void {
+    let offset = 0;
+    let block = false;
+    for (const piece of new Lexer().lex(this.text)) {
+      // Marks of the lexer's own, which stand for no character.
+      if (/^[\x02\x18\x1f]$/.test(piece)) continue;
+      const body = block && !/^(?:#|\r?\n$| +$)/.test(piece);
+      if (piece.includes('\t') && !body && !/^["'#]/.test(piece))
+        throw this.fault('a tab stands where only spaces may', offset + piece.indexOf('\t'));
+      if (body) block = false;
+      else if (/^[|>]/.test(piece)) block = true;
+      offset += piece.length;
+    }
   }
 
   private fault(message: string, offset: number): YamlError {
@@ -143,6 +161,8 @@ class Builder {
     const text = String(node.value ?? '');
     const weight = 8 + text.length;
     const plain = node.type === Scalar.PLAIN || node.type === undefined;
+    // YAML 1.1's value tag, which its safe loader does not make either.
+    if (plain && text === '=' && node.tag === undefined) throw this.fault("'=' stands for nothing here; put it in quotes", startOf(node));
     if (node.tag === undefined) return { value: plain ? plainScalar(text) : text, weight };
     if (node.tag === '!' || node.tag === `${CORE}str`) return { value: text, weight };
     const value = plainScalar(text);
@@ -161,6 +181,7 @@ class Builder {
     const value: Value[] = [];
     let weight = 8;
     for (const child of node.items) {
+      this.noMerge(child);
       const built = this.build(child, depth + 1);
       value.push(built.value);
       weight += built.weight;
@@ -183,6 +204,7 @@ class Builder {
       if (first !== undefined)
         throw this.fault(`the key ${JSON.stringify(key)} is given twice (first at line ${first})`, at);
       lines.set(key, line);
+      this.noMerge(pair.value);
       const built: Built = pair.value === null ? { value: null, weight: 8 } : this.build(pair.value, depth + 1);
       weight += built.weight + key.length;
       if (isScalar(pair.key) && pair.key.type === Scalar.PLAIN && key === '<<')
@@ -193,6 +215,12 @@ class Builder {
     const value: ValueMap = merged.length === 0 ? own : new Map([...merged, own].flatMap((m) => [...m]));
     this.nodes.set(value, node);
     return { value, weight };
+  }
+
+  /** The merge mark is a key, and no value. */
+  private noMerge(node: unknown): void {
+    if (isScalar(node) && node.type === Scalar.PLAIN && node.value === '<<' && node.tag === undefined)
+      throw this.fault("'<<' is no value; put it in quotes", startOf(node));
   }
 
   private key(node: unknown, depth: number): string {

@@ -17,7 +17,12 @@ const LEAST_GROUPS = 64;
 export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): Promise<void> {
   const fields = await ledger.fields();
   const groups = Number(fields.groups);
-  if (fields.state === undefined || fields.manifest !== undefined) return;
+  if (fields.state === undefined) return;
+  if (fields.manifest !== undefined) {
+    // Somebody died between the manifest and this.
+    if (fields.state === 'running' || fields.state === 'paused') await ledger.setState('done');
+    return;
+  }
   const closed = Number(fields.closed);
   const over = closed >= groups;
   // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.

@@ -35,6 +35,20 @@ export async function replayTrajectory(
   makeEnvironment: MakeEnvironment,
   options: ReplayOptions = {},
 ): Promise<ReplayReport> {
+  try {
+    return await replayAgain(trajectory, makeEnvironment, options);
+  } catch (error) {
+    // A config that is sound in form, and yet makes nothing that can be played (a schema that is no SQL).
+    if (!(error instanceof EnvironmentError)) throw error;
+    throw inputError('environment_config_invalid', `${str(trajectory.envId)} cannot be rebuilt: ${error.message}`);
+  }
+}
+
+async function replayAgain(
+  trajectory: Trajectory,
+  makeEnvironment: MakeEnvironment,
+  options: ReplayOptions,
+): Promise<ReplayReport> {
   const mismatches = formFaults(trajectory);
   const expected = options.expected ?? {};
   const environment = rebuild(trajectory, makeEnvironment, expected.config);
@@ -58,7 +72,7 @@ export async function replayTrajectory(
   if (trajectory.seed === null || typeof trajectory.seed === 'object') {
     return { ok: false, steps: trajectory.transitions.length, mismatches, unrecorded: unrecordedOf(trajectory) };
   }
-  let observation = await resetOf(environment, trajectory);
+  let observation = await environment.reset(trajectory.seed);
   differ('initial observation', observation, trajectory.initialObservation);
   const rewards: number[] = [];
   const count = trajectory.transitions.length;
@@ -91,16 +105,6 @@ export async function replayTrajectory(
     mismatches.push(`total reward: expected ${repr(expected.totalReward)} != recorded ${repr(trajectory.totalReward)}`);
   }
   return { ok: mismatches.length === 0, steps: count, mismatches, unrecorded: unrecordedOf(trajectory) };
-}
-
-// A file whose config is sound in form, and yet builds nothing that can begin (a schema that is no SQL).
-async function resetOf(environment: Environment, trajectory: Trajectory): Promise<Value> {
-  try {
-    return await environment.reset(trajectory.seed);
-  } catch (error) {
-    if (!(error instanceof EnvironmentError)) throw error;
-    throw inputError('environment_config_invalid', `${environment.name} cannot be rebuilt: ${error.message}`);
-  }
 }
 
 /** Long values are cut: a line of this report is for people. */
@@ -138,7 +142,8 @@ function rebuild(trajectory: Trajectory, make: MakeEnvironment, config: ValueMap
   if (!entry) {
     throw inputError('environment_unknown', `there is no environment ${repr(envId)}`, `known: ${known}`);
   }
-  const given = config ?? trajectory.envConfig ?? new Map();
+  const recorded = trajectory.envConfig === undefined ? new Map() : trajectory.envConfig;
+  const given = config ?? recorded;
   const problems = entry.check(given);
   if (problems.length > 0 || !isMap(given)) {
     const list = problems.map((problem) => `${problem.path}: ${problem.message}`).join('; ');

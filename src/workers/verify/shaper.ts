@@ -46,7 +46,8 @@ export function shape(
     consistency: consistency(parsed, report),
   };
   if (config.requireSupportedSchema && report.schemaVersion !== SUPPORTED_SCHEMA_VERSION) {
-    c.graded = 0;
+    // Expectations that cannot be read are refused whatever the version.
+    if (!Number.isNaN(c.graded)) c.graded = 0;
     c.consistency = 0;
   }
   const w = (name: keyof RewardWeights) => config.weights[name] ?? 0;

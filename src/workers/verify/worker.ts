@@ -7,6 +7,7 @@ import type { Value } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import type { RunSettings } from '../../shared/ledger/run-settings.ts';
 import { type Completed, completedSchema, detailOf } from '../../shared/outcome.ts';
 import { readDocument, readHeld } from '../../shared/plan/reader.ts';
 import type { VerifierConfig } from '../../shared/spec/verifier-config.ts';
@@ -15,14 +16,17 @@ import { parseTrajectory } from '../../shared/trajectory.ts';
 import type { Role, RoleContext } from '../role.ts';
 import type { KnownRun } from '../runs.ts';
 import { startStageWorker, type Told } from '../stage-worker.ts';
-import { VerifierClient } from './client.ts';
+import { FleetAsker } from './fleet/asker.ts';
 import { reportToValue } from './report.ts';
 import { type VerifyItem, type VerifyResult, verifyCompletions } from './verify.ts';
+
+/** So long may calls at work for other processes take when this one goes away. */
+const DRAIN_MS = 2_000;
 
 type Verified = Extract<VerifyResult, { status: 'completed' }>;
 
 export async function startVerifyWorker(context: RoleContext): Promise<Role> {
-  const clients = new Clients(context.config.ambertraceApiKey);
+  const askers = new Askers(context);
   return await startStageWorker(context, {
     stage: 'verify',
     line: 'verified',
@@ -35,20 +39,39 @@ export async function startVerifyWorker(context: RoleContext): Promise<Role> {
       const result: VerifyResult =
         config === null
           ? { status: 'no_result', cause: 'misconfigured', detail: 'the run has no domain' }
-          : await askOne(config, clients.of(attempt.run, config), await itemOf(attempt, run, record));
+          : await askOne(attempt, run.settings, config, running.signal, askers, await itemOf(attempt, run, record));
       running.signal.throwIfAborted();
+      // The upstream is shut for everybody: the run waits for it, at no cost to its members.
+      if (result.status === 'no_result' && result.held) return await held(context, attempt, ledger, result.detail);
       if (result.status === 'no_result') return await without(context, attempt, ledger, result);
       const { verified, blobs } = await verifiedRecord(run, record, result, attempt.blobs, performance.now() - began);
       const told = { status: 'completed', reward: verified.reward, certified: result.report?.proofChecked ?? null };
       return { ...told, floored: result.floored, ledger: await ledger.accept(attempt, verified, blobs) };
     },
-    interrupt: () => clients.close(),
-    close: async () => clients.close(),
+    // The attempts' own signals end what they wait for; calls at work for other processes end with their time.
+    close: () => askers.close(DRAIN_MS),
   });
 }
 
-async function askOne(config: VerifierConfig, client: VerifierClient, item: VerifyItem): Promise<VerifyResult> {
-  const [result] = await verifyCompletions(config, [item], { ask: (queries) => client.ask(queries) });
+async function askOne(
+  attempt: Attempt,
+  settings: RunSettings,
+  config: VerifierConfig,
+  signal: AbortSignal,
+  askers: Askers,
+  item: VerifyItem,
+): Promise<VerifyResult> {
+  const options = {
+    epoch: `${attempt.run}:${settings.incarnation}`,
+    cache: config.cache,
+    // The attempt's lease and its group's deadline bound the wait, and end it through the signal.
+    deadlineMs: null,
+    signal,
+    budget: settings.verifierCalls,
+  };
+  const [result] = await verifyCompletions(config, [item], {
+    ask: (queries) => askers.of(config).ask(queries, options),
+  });
   return result as VerifyResult;
 }
 
@@ -115,34 +138,36 @@ async function without(
   return { status: 'no_result', cause, detail, ledger: said };
 }
 
-/** One client a run: its limits and what it learned of the platform belong together. */
-class Clients {
-  private readonly all = new Map<string, { client: VerifierClient; controller: AbortController }>();
-  private readonly apiKey: string | null;
+/** The member goes back uncharged, and its run waits: the driver tries again, and stops it after `limits.paused_s`. */
+async function held(context: RoleContext, attempt: Attempt, ledger: MemberLedger, detail: string): Promise<Told> {
+  const failure = { cause: 'verifier_unavailable', detail: detailOf(detail), charged: false, delayMs: 0 } as const;
+  const said = await ledger.fail(attempt, failure);
+  await new RunLedger(context.redis, attempt.run).setState('paused', detailOf(`the verifier is shut: ${detail}`));
+  return { status: 'given back', why: detail, ledger: said };
+}
 
-  constructor(apiKey: string | null) {
-    this.apiKey = apiKey;
+/** One asker an upstream (and number of calls at once): its runs share it. */
+class Askers {
+  private readonly all = new Map<string, FleetAsker>();
+  private readonly context: RoleContext;
+
+  constructor(context: RoleContext) {
+    this.context = context;
   }
 
-  of(run: string, config: VerifierConfig): VerifierClient {
-    let entry = this.all.get(run);
-    if (!entry) {
-      const controller = new AbortController();
-      const client = new VerifierClient({
-        baseUrl: config.baseUrl,
-        platformId: config.platformId,
-        apiKey: this.apiKey ?? '',
-        concurrency: config.maxConcurrency,
-        signal: controller.signal,
-      });
-      entry = { client, controller };
-      this.all.set(run, entry);
+  of({ baseUrl, platformId, maxConcurrency }: VerifierConfig): FleetAsker {
+    const name = JSON.stringify([baseUrl, String(platformId), maxConcurrency]);
+    let asker = this.all.get(name);
+    if (!asker) {
+      const { redis, place, log, config } = this.context;
+      const upstream = { baseUrl, platformId, apiKey: config.ambertraceApiKey ?? '' };
+      asker = new FleetAsker({ redis, place, upstream, limits: { concurrency: maxConcurrency }, log });
+      this.all.set(name, asker);
     }
-    return entry.client;
+    return asker;
   }
 
-  close(): void {
-    for (const { controller } of this.all.values()) controller.abort();
-    this.all.clear();
+  async close(graceMs: number): Promise<void> {
+    await Promise.all([...this.all.values()].map((asker) => asker.close(graceMs)));
   }
 }

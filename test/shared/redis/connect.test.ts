@@ -64,6 +64,28 @@ describe('a Redis that can hold a ledger', () => {
   });
 });
 
+describe('a Redis that may lose what it acknowledged', () => {
+  it.each([
+    ['keeps no append-only file', ['--appendonly', 'no'], /no append-only file/],
+    ['writes it every second', ['--appendfsync', 'everysec'], /appendfsync/],
+  ])('is used with a warning: it %s', async (_, options, warning) => {
+    const own = await startRedis(...options);
+    try {
+      const { redis, warnings } = await connectRedis(at(`unix://${path.join(own.folder, 'redis.sock')}`));
+      redis.disconnect();
+      expect(warnings).toEqual([expect.stringMatching(warning)]);
+    } finally {
+      await own.close();
+    }
+  });
+
+  it('is none of those that run as ours does', async () => {
+    const { redis, warnings } = await connectRedis(at(`redis://127.0.0.1:${port}`));
+    redis.disconnect();
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe('refused with exit 3 and the next step', () => {
   test('nobody listens', async () => {
     const nobody = await freePort();

@@ -167,7 +167,7 @@ describe('batches', () => {
 
   test('a query that makes its call hang is found in two more calls, and the others are answered', async () => {
     stub.behave = (call) => (call.queries.includes('query 7') ? { hang: true } : undefined);
-    const limits = { callTimeoutMs: 150, tries: 3 };
+    const limits = { callTimeoutMs: 150, tries: 3, backoffMs: 20 };
     const answers = await fleet.asker(limits).ask(queriesOf(50), OPTIONS);
     expect(tally(words(answers))).toEqual({ permit: 49, unavailable: 1 });
     expect(stub.asked.get('query 7')).toBe(3);
@@ -188,7 +188,7 @@ describe('batches', () => {
 
 describe('the breaker', () => {
   const down = { status: 503, body: '<html>no healthy instance</html>' };
-  const limits = { breakerThreshold: 5, breakerCooldownMs: 1_000, concurrency: 1 };
+  const limits = { breakerThreshold: 5, breakerCooldownMs: 1_000, concurrency: 1, backoffMs: 20 };
 
   test('opens once for the fleet, probes once, closes once; meanwhile nobody calls and kept answers are given', async () => {
     const askers = Array.from({ length: 4 }, () => fleet.asker(limits));

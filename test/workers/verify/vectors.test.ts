@@ -1,192 +1,78 @@
-import { describe, expect, test } from 'vitest';
-import { dumpJson } from '../../../src/shared/json/json.ts';
-import { isMap, pyTruthy, type Value, type ValueMap } from '../../../src/shared/json/value.ts';
-import { toInteger } from '../../../src/shared/python/number.ts';
-import { str } from '../../../src/shared/python/text.ts';
-import { type ParserConfig, resolveVerifier } from '../../../src/shared/spec/verifier-config.ts';
-import { cacheKey, cachePayload } from '../../../src/workers/verify/cache-key.ts';
-import { type ParsedCompletion, parseCompletion, parsedToValue } from '../../../src/workers/verify/parser.ts';
-import { unsupportedFraction } from '../../../src/workers/verify/provenance.ts';
-import {
-  type AmberReport,
-  floorReport,
-  reportFromDenial,
-  reportFromResult,
-  reportToValue,
-} from '../../../src/workers/verify/report.ts';
-import { type ShaperConfig, shape } from '../../../src/workers/verify/shaper.ts';
-import { readVectors, sameAsReference, type VectorCase } from '../../support/vector-file.ts';
+// The reference cases of one completion and one answer: parsers, reports, rewards, keys, configs; and of crucible's
+// files. The runners are those of `npm run vectors`: nothing differs, and what is stricter is so by a rule's name.
 
-const NOT_RUN = new Map([
-  ['cache.keys-ints', 'facts come from JSON: their keys are text'],
-  ['cache.keys-bool-none', 'facts come from JSON: their keys are text'],
-  ['cache.keys-floats', 'facts come from JSON: their keys are text'],
-  ['cache.keys-tuple', 'facts come from JSON: their keys are text'],
-  ['reward.weights-null', 'such a weight is refused with the config'],
-]);
+import { afterAll, describe, expect, test } from 'vitest';
+import type { ValueMap } from '../../../src/shared/json/value.ts';
+import { RULES } from '../../../tools/vectors/rules.ts';
+import { runnerFor } from '../../../tools/vectors/runners.ts';
+import { type Runner, verdictOf } from '../../../tools/vectors/verdict.ts';
+import { EXPECTED_RULES, runReference } from '../../support/reference-run.ts';
+import { readVectors } from '../../support/vector-file.ts';
 
-/** Runs every case; returns the ids that differ, so that one assertion names them all. */
-function differing(name: string, equal: (one: VectorCase) => boolean): string[] {
-  return readVectors(name)
-    .filter((one) => !NOT_RUN.has(one.id) && !equal(one))
-    .map((one) => one.id);
-}
+const FILES = [
+  'at-parsers',
+  'at-reports',
+  'at-rewards',
+  'at-cache-keys',
+  'at-config',
+  'cr-formats',
+  'cr-tamper',
+  'cr-random',
+  'cr-materialize',
+  'cr-registry',
+];
 
-const raises = (one: VectorCase): boolean => one.out.has('raises');
+describe('the reference vectors of the Python libraries', () => {
+  test.each(FILES)('%s: nothing differs, and only named rules are stricter', { timeout: 60_000 }, async (name) => {
+    const run = await runReference(name);
+    expect(run.differ).toEqual([]);
+    expect(run.rules).toEqual(EXPECTED_RULES[name] ?? []);
+    // Rules are the exception: most cases are plainly equal.
+    expect(run.equal).toBeGreaterThan(run.cases / 2);
+  });
+});
 
-function parserConfig(args: ValueMap, name: string): ParserConfig {
-  const domain = new Map<string, Value>([
-    ['platform_id', 1n],
-    ['parser', name],
-    ['parser_args', args],
-  ]);
-  const { config } = resolveVerifier(new Map([['domain', domain]]), null);
-  if (config) return config.parser;
-  // A pattern that does not compile: refused with the config; here only what the parser itself does is asked.
-  const answerPattern = str(args.get('answer_pattern') ?? '');
-  const factPattern = str(args.get('fact_pattern') ?? '');
-  return { kind: 'regex_block', answerPattern, factPattern, queryTemplate: '', broken: null };
-}
-
-function parsedFromValue(value: ValueMap): ParsedCompletion {
-  return {
-    query: value.get('query') as string,
-    facts: value.get('facts') as ValueMap,
-    proposedAnswer: value.get('proposed_answer') ?? null,
-    relations: (value.get('relations') ?? null) as ValueMap | null,
-    predictions: (value.get('predictions') ?? null) as ValueMap | null,
-    rawBlock: null,
-    prompt: (value.get('prompt') ?? null) as string | null,
-    reasoning: (value.get('reasoning') ?? null) as string | null,
-  };
-}
-
-function reportFromValue(value: ValueMap): AmberReport {
-  return {
-    ...floorReport(''),
-    proofChecked: value.get('proof_checked') as boolean,
-    decision: value.get('decision') ?? null,
-    schemaVersion: numeric(value.get('schema_version')),
-    rules: (value.get('rules') as ValueMap[]).map((rule) => ({
-      name: rule.get('name') as string,
-      fired: rule.get('fired') as boolean,
-      required: pyTruthy(rule.get('required')),
-      ruleType: null,
-      reason: null,
-    })),
-    rejectedFacts: (value.get('rejected_facts') as ValueMap[]).map((fact) => ({
-      field: fact.get('field') as string,
-      value: null,
-      reasons: [],
-    })),
-    factSummary: value.get('fact_summary') as Map<string, bigint>,
-  };
-}
-
-function numeric(value: Value | undefined): bigint | null {
-  return typeof value === 'bigint' || typeof value === 'number' ? toInteger(value) : null;
-}
-
-function checker(options: ValueMap): { checkBooleans: boolean; caseSensitive: boolean } {
-  return {
-    checkBooleans: pyTruthy(options.get('check_booleans')),
-    caseSensitive: pyTruthy(options.get('case_sensitive')),
-  };
-}
-
-function shaperConfig(given: ValueMap): ShaperConfig {
-  const weights = given.get('weights') as ValueMap | undefined;
-  const provenance = given.get('provenance');
-  return {
-    weights: weights
-      ? Object.fromEntries([...weights].map(([name, x]) => [name, Number(x)]))
-      : { format: 0.1, certified: 0.5, correctness: 1, graded: 0.3, rejected_penalty: 0.2, unsupported_penalty: 0.3 },
-    clip: ((given.get('clip') ?? [-1, 2]) as number[]).map(Number) as [number, number],
-    requireSupportedSchema: pyTruthy(given.get('require_supported_schema')),
-    provenance: isMap(provenance) ? checker(provenance) : null,
-  };
-}
-
-// Stricter on purpose: a NaN or an infinite weight or total is refused, where the library clips it to the top reward.
-function hasNonFinite(one: VectorCase): boolean {
-  return /NaN|Infinity/.test(dumpJson(one.in) + dumpJson(one.out));
-}
-
-describe('the reference vectors of the Python library', () => {
-  test('a completion parses to the same payload; where the library raises, it does not parse', () => {
-    const differ = differing('at-parsers', (one) => {
-      const completion = one.in.get('completion') as Value;
-      const config = parserConfig(one.in.get('parser_args') as ValueMap, one.in.get('parser') as string);
-      const parsed = typeof completion === 'string' ? parseCompletion(config, null, completion) : null;
-      if (raises(one)) return parsed === null;
-      const ours = parsed && parsedToValue(parsed).set('prompt', one.in.get('prompt') ?? null);
-      return sameAsReference(ours, one.out.get('parsed') as Value);
-    });
-    expect(differ).toEqual([]);
+describe('the runners', () => {
+  const runners: Runner[] = [];
+  afterAll(async () => {
+    for (const runner of runners) await runner.close?.();
   });
 
-  test('an answer becomes the same report', () => {
-    const differ = differing('at-reports', (one) => {
-      const from = one.in.get('from');
-      let report: AmberReport;
-      if (from === 'floor') report = floorReport(one.in.get('reason') as string);
-      else if (from === 'error') {
-        const error = one.in.get('error') as ValueMap;
-        const message = (error.get('message') as string) || (error.get('class') as string);
-        report = reportFromDenial({ message, rejectedFacts: error.get('rejected_facts') ?? null });
-      } else {
-        const result = one.in.get('result') as Value;
-        if (!isMap(result)) return raises(one);
-        report = reportFromResult(result);
-      }
-      if (raises(one)) return true;
-      const expected = one.out.get('report') as ValueMap;
-      return [...reportToValue(report)].every(([key, x]) => sameAsReference(x, expected.get(key) as Value));
-    });
-    expect(differ).toEqual([]);
+  // Another reference answer for cases that are equal: each is found.
+  test.each([
+    ['at-parsers', 'parsed', (out: ValueMap) => out.set('parsed', null)],
+    ['at-reports', 'report', (out: ValueMap) => (out.get('report') as ValueMap).set('proof_summary', 'another')],
+    ['at-rewards', 'total', (out: ValueMap) => out.set('total', 0.123)],
+    ['at-cache-keys', 'sha256', (out: ValueMap) => out.set('sha256', 'ff')],
+    [
+      'at-config',
+      'accepted',
+      (out: ValueMap) => ((out.get('accepted') as ValueMap).get('verifier') as ValueMap).set('floor', 0.5123),
+    ],
+    ['at-openrlhf', 'body_text', (out: ValueMap) => out.set('body_text', '{}')],
+    ['at-verl', 'score', (out: ValueMap) => out.set('score', 0.123)],
+    ['at-trl', 'reward_fn_calls', (out: ValueMap) => out.set('reward_fn_calls', [])],
+    ['at-batch', 'rewards', (out: ValueMap) => out.set('rewards', [0.123])],
+    ['cr-random', 'value', (out: ValueMap) => out.set('value', -77n)],
+    ['cr-registry', 'config', (out: ValueMap) => (out.get('config') as ValueMap).set('more', 1n)],
+  ] as const)('%s: find another %s', async (name, key, change) => {
+    const runner = runnerFor(name) as Runner;
+    runners.push(runner);
+    const equal = [];
+    for (const one of readVectors(name))
+      if (one.out.get(key) != null && (await verdictOf(runner, one)).status === 'equal') equal.push(one);
+    expect(equal.length).toBeGreaterThan(3);
+    const verdicts = [];
+    for (const one of equal) {
+      change(one.out);
+      verdicts.push((await verdictOf(runner, one)).status);
+    }
+    expect(verdicts).not.toContain('equal');
+    // A rule may cover what is changed, where the case holds a NaN or asks twice.
+    expect(verdicts.filter((status) => status === 'differ').length).toBeGreaterThan(verdicts.length * 0.8);
   });
 
-  test('a report is shaped to the same total and the same components, to the last digit', () => {
-    const differ = differing('at-rewards', (one) => {
-      if (one.kind === 'checker') {
-        const options = checker(one.in.get('checker') as ValueMap);
-        const ours = unsupportedFraction(one.in.get('facts') as ValueMap, one.in.get('prompt') as string, options);
-        return Object.is(ours, one.out.get('unsupported_fraction'));
-      }
-      const shaped = shape(
-        shaperConfig(one.in.get('shaper') as ValueMap),
-        parsedFromValue(one.in.get('parsed') as ValueMap),
-        reportFromValue(one.in.get('report') as ValueMap),
-        one.in.get('gold') ?? null,
-        one.in.get('criteria_gold') ?? null,
-      );
-      if (raises(one)) return shaped.total === null;
-      const total = Number(one.out.get('total'));
-      if (!Number.isFinite(total) || shaped.total === null) return shaped.total === null && hasNonFinite(one);
-      const expected = one.out.get('components') as ValueMap;
-      return (
-        total === shaped.total &&
-        [...expected].every(([key, x]) => Number(x) === shaped.components[key]) &&
-        [...expected.keys()].join() === Object.keys(shaped.components).join()
-      );
-    });
-    expect(differ).toEqual([]);
-  });
-
-  test('a query has the same cache key, from the same text', () => {
-    const differ = differing('at-cache-keys', (one) => {
-      const platform = one.in.get('platform_id') as bigint;
-      let query: Pick<ParsedCompletion, 'query' | 'facts' | 'relations' | 'predictions'>;
-      if (one.kind === 'parsed') {
-        const config = parserConfig(new Map(), one.in.get('parser') as string);
-        query = parseCompletion(config, null, one.in.get('completion') as string) as ParsedCompletion;
-        if (query.query !== one.out.get('query')) return false;
-      } else query = parsedFromValue(one.in);
-      return (
-        sameAsReference(cachePayload(platform, query), one.out.get('payload') as Value) &&
-        cacheKey(platform, query) === one.out.get('sha256')
-      );
-    });
-    expect(differ).toEqual([]);
+  test('have a sentence for every rule', () => {
+    for (const rule of Object.values(RULES)) expect(rule.says).toMatch(/^[^\n]{20,160}$/);
   });
 });

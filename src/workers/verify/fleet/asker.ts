@@ -4,6 +4,7 @@
 // Nothing throws: every query gets an answer, by its own deadline.
 
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../../../shared/errors.ts';
 import { fingerprint } from '../../../shared/ledger/run-settings.ts';
@@ -73,9 +74,10 @@ interface Group {
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Queries in one script call. */
+/** Queries in one script call: with `appendfsync always` every call is a write to disk. */
 const CHUNK = 500;
 const RETRY_MS = 250;
+const LEAVE_MS = 1_000;
 
 export class FleetAsker {
   private readonly options: FleetAskerOptions;
@@ -170,7 +172,14 @@ export class FleetAsker {
     this.exchange.closing = true;
     if (this.wake) clearTimeout(this.wake.timer);
     const open = [...this.waits.values()].flatMap((wait) => [...wait.told].map((tell) => ({ wait, tell })));
-    await Promise.all([this.giveUp(open, 'stopped'), this.desk.close(graceMs)]);
+    // A Redis that is away must not hold up the end of a process: what it does not hear of, leases tell it.
+    const patience = new AbortController();
+    const left = Promise.race([
+      this.giveUp(open, 'stopped'),
+      delay(LEAVE_MS, undefined, { signal: patience.signal }).catch(() => undefined),
+    ]);
+    await Promise.all([left, this.desk.close(graceMs)]);
+    patience.abort();
     this.heartbeat.stop();
     this.mailbox.close();
   }
@@ -211,11 +220,12 @@ export class FleetAsker {
     }
     this.heartbeat.start();
     await this.mailbox.ready;
+    // Who fills batches by itself waits for no company.
     for (const list of byGroup.values())
-      for (let i = 0; i < list.length; i += CHUNK) void this.join(list.slice(i, i + CHUNK));
+      for (let i = 0; i < list.length; i += CHUNK) void this.join(list.slice(i, i + CHUNK), list.length >= BATCH);
   }
 
-  private async join(waits: Wait[]): Promise<void> {
+  private async join(waits: Wait[], now: boolean): Promise<void> {
     const sent = waits.filter((wait) => this.waits.get(wait.key) === wait);
     if (sent.length === 0) return;
     const { joined } = this;
@@ -224,8 +234,7 @@ export class FleetAsker {
     try {
       const wanted = sent.map(({ key, query }) => ({ key, sealed: this.seal.close(writeQuery(query), key) }));
       const shown = shownUrl(this.options.upstream.baseUrl);
-      // Who fills batches by itself waits for no company.
-      const options = { ...(sent[0] as Wait).group, joined, now: sent.length >= BATCH, shown };
+      const options = { ...(sent[0] as Wait).group, joined, now, shown };
       const reply = await this.exchange.join(options, wanted);
       this.handle(reply);
       sent.forEach((wait, i) => {

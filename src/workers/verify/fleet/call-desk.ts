@@ -114,6 +114,7 @@ export class CallDesk {
       return settlementOf(result, call.items, {
         tries: limits.tries ?? 5,
         patienceMs: limits.patienceMs ?? 120_000,
+        backoffMs: limits.backoffMs ?? 500,
         random,
       });
     } catch (error) {

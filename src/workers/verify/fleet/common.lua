@@ -119,10 +119,9 @@ local function forget(key)
 end
 
 local function recall(key)
-  local till = redis.call('ZSCORE', K .. ':exp', key)
-  if not till or tonumber(till) <= T then return nil end
   local value = redis.call('HGET', K .. ':cache', key)
-  if value then redis.call('ZADD', K .. ':lru', T, key) end
+  if not value or int(redis.call('ZSCORE', K .. ':exp', key)) <= T then return nil end
+  redis.call('ZADD', K .. ':lru', T, key)
   return value
 end
 
@@ -135,21 +134,34 @@ local function purge()
   if O.full then evict(200) end
 end
 
+local kept = { bytes = 0, ttl = 0, lru = {}, exp = {} }
+
 local function keep(key, value, ttl)
-  if O.full or #value + OVERHEAD > O.room / 16 then return end
-  forget(key)
+  local bytes = #value + OVERHEAD
+  if O.full or bytes > O.room / 16 then return end
+  if redis.call('HSTRLEN', K .. ':cache', key) > 0 then forget(key) end
   redis.call('HSET', K .. ':cache', key, value)
-  redis.call('ZADD', K .. ':lru', T, key)
-  redis.call('ZADD', K .. ':exp', T + ttl, key)
-  local bytes = redis.call('INCRBY', K .. ':bytes', #value + OVERHEAD)
+  local n = #kept.lru
+  kept.lru[n + 1], kept.lru[n + 2] = T, key
+  kept.exp[n + 1], kept.exp[n + 2] = T + ttl, key
+  kept.bytes = kept.bytes + bytes
+  kept.ttl = math.max(kept.ttl, ttl)
+end
+
+-- What this script kept is entered in the books, and the least recently used goes for it.
+local function enter()
+  if kept.bytes == 0 then return end
+  redis.call('ZADD', K .. ':lru', unpack(kept.lru))
+  redis.call('ZADD', K .. ':exp', unpack(kept.exp))
+  local bytes = redis.call('INCRBY', K .. ':bytes', kept.bytes)
   while bytes > O.room and redis.call('ZCARD', K .. ':lru') > 0 do
     evict(1)
     bytes = int(redis.call('GET', K .. ':bytes'))
   end
   -- When nobody writes any more, the whole goes with its last entry.
   for _, name in ipairs({ ':cache', ':lru', ':exp', ':bytes' }) do
-    redis.call('PEXPIRE', K .. name, ttl, 'NX')
-    redis.call('PEXPIRE', K .. name, ttl, 'GT')
+    redis.call('PEXPIRE', K .. name, kept.ttl, 'NX')
+    redis.call('PEXPIRE', K .. name, kept.ttl, 'GT')
   end
 end
 

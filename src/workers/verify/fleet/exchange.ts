@@ -48,6 +48,8 @@ export interface ExchangeLimits {
   callTimeoutMs?: number;
   /** Tries of one query against a failing infrastructure. Default 5. */
   tries?: number;
+  /** Rest before a second try, doubled for each after it, at most 8 s. Default 500 ms. */
+  backoffMs?: number;
   /** How long a query may wait for rate limits, all together. Default 120 s. */
   patienceMs?: number;
   /** How long a query waits for company. Default 3 ms. */

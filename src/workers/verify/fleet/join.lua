@@ -6,7 +6,7 @@ redis.call('HSET', U, 'base', ARGV[2], 'platform', O.platform, 'key', O.key)
 redis.call('PEXPIRE', U, 604800000)
 redis.call('ZADD', K .. ':upstreams', T, O.up)
 local code, detail = shut()
-local out, hits, joins, new = {}, 0, O.joined, 0
+local out, hits, joins, new, waiting = {}, 0, O.joined, 0, {}
 local spent_key = K .. ':spent:' .. O.epoch
 local spent = O.budget >= 0 and int(redis.call('GET', spent_key)) or 0
 for i = 3, #ARGV, 2 do
@@ -32,12 +32,14 @@ for i = 3, #ARGV, 2 do
       new = new + 1
       redis.call('HSET', flight(key), 'q', ARGV[i + 1], 'ps', ' ' .. ME .. ' ', 's', 'w', 'ttl', O.ttl)
       redis.call('PEXPIRE', flight(key), O.flight)
-      redis.call('ZADD', U .. ':w', T, key)
+      waiting[#waiting + 1] = T
+      waiting[#waiting + 1] = key
       one = { 'w', '' }
     end
   end
   out[#out + 1] = one
 end
+if new > 0 then redis.call('ZADD', U .. ':w', unpack(waiting)) end
 if O.budget >= 0 and new > 0 then
   redis.call('INCRBY', spent_key, new)
   redis.call('PEXPIRE', spent_key, 7776000000)

@@ -72,10 +72,11 @@ for i = 3, #ARGV, 4 do
     else
       if code == 'v' and ARGV[i + 3] == '1' and int(f[3]) > 0 then keep(key, value, int(f[3])) end
       post(f[2], key, code, value, ME)
-      drop(key)
+      redis.call('DEL', flight(key))
     end
   end
 end
+enter()
 local code, detail = shut()
 if code then drain(code, detail) end
 purge()

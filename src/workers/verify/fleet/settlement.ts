@@ -17,6 +17,14 @@ export type Fate =
   | { kind: 'again'; tries: number; waitedMs: number; company: number; delayMs: number }
   | { kind: 'lost'; detail: string };
 
+export interface Patience {
+  tries: number;
+  patienceMs: number;
+  /** Before the second try; doubled for each after it. */
+  backoffMs: number;
+  random: () => number;
+}
+
 export interface Settlement {
   fates: Fate[];
   outcome: 'ok' | 'infra' | 'refused' | 'none' | 'given_back';
@@ -29,16 +37,11 @@ export interface Settlement {
   single: boolean;
 }
 
-const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 8_000;
 /** A spoiled batch is asked again in parts of so many, then one by one: two calls find the query that spoils it. */
 const PART = 7;
 
-export function settlementOf(
-  result: CallResult,
-  tried: readonly Tried[],
-  limits: { tries: number; patienceMs: number; random: () => number },
-): Settlement {
+export function settlementOf(result: CallResult, tried: readonly Tried[], limits: Patience): Settlement {
   const { meanings, whole } = result;
   const count = meanings.length;
   const all = (kind: Meaning['kind']): boolean => meanings.every((meaning) => meaning.kind === kind);
@@ -65,7 +68,7 @@ export function settlementOf(
           : { kind: 'answered', answer: { kind: 'unreadable', detail: meaning.detail } };
       case 'rate_limited': {
         const waitMs =
-          meaning.retryAfterMs ?? jittered(Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_MS, waitedMs)), limits);
+          meaning.retryAfterMs ?? jittered(Math.min(BACKOFF_MAX_MS, Math.max(limits.backoffMs, waitedMs)), limits);
         pauseMs = Math.max(pauseMs, waitMs);
         if (waitMs <= limits.patienceMs && waitedMs + waitMs > limits.patienceMs)
           return unavailable(`rate limited: ${meaning.detail}`);
@@ -74,7 +77,7 @@ export function settlementOf(
       default: {
         if (tries + 1 >= limits.tries) return { kind: 'lost', detail: meaning.detail };
         const company = whole === null || (result.suspect && count <= PART) ? 1 : result.suspect ? PART : 0;
-        const delayMs = jittered(Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** tries), limits);
+        const delayMs = jittered(Math.min(BACKOFF_MAX_MS, limits.backoffMs * 2 ** tries), limits);
         return { kind: 'again', tries: tries + 1, waitedMs, company, delayMs };
       }
     }
@@ -107,6 +110,6 @@ function unavailable(detail: string): Fate {
   return { kind: 'answered', answer: { kind: 'unavailable', detail } };
 }
 
-function jittered(ms: number, limits: { random: () => number }): number {
+function jittered(ms: number, limits: Patience): number {
   return Math.round(ms + limits.random() * ms * 0.25);
 }

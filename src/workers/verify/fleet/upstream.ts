@@ -71,9 +71,9 @@ export function shownUrl(baseUrl: string): string {
 }
 
 export async function readUpstreams(redis: Redis): Promise<UpstreamState[]> {
-  const ids = await redis.zrange(`${FLEET_KEY}:upstreams`, 0, -1);
-  const [seconds] = await redis.time();
-  const now = Number(seconds) * 1000;
+  const ids = (await redis.call('ZRANGE', `${FLEET_KEY}:upstreams`, '0', '-1')) as string[];
+  const [seconds, micros] = await redis.time();
+  const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   const states = await Promise.all(ids.map((id) => readUpstream(redis, id, now)));
   return states.filter((state) => state !== null);
 }

@@ -1,0 +1,48 @@
+// Figures of a benchmark: several rounds of every arm, interleaved so that a noisy minute hits all alike; median and spread.
+
+export interface Figure {
+  arm: string;
+  median: number;
+  min: number;
+  max: number;
+  rounds: number;
+}
+
+export interface Arm {
+  name: string;
+  /** One round; the number that it gives is the figure. */
+  round(): Promise<number>;
+}
+
+/** One unmeasured round of each arm first. */
+export async function measure(arms: readonly Arm[], rounds: number): Promise<Figure[]> {
+  const values = arms.map((): number[] => []);
+  for (let r = -1; r < rounds; r++) {
+    for (const [i, arm] of arms.entries()) {
+      const value = await arm.round();
+      if (r >= 0) values[i]?.push(value);
+    }
+  }
+  return arms.map((arm, i) => figureOf(arm.name, values[i] ?? []));
+}
+
+function figureOf(arm: string, values: readonly number[]): Figure {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const median =
+    sorted.length % 2 === 1
+      ? sorted[middle]
+      : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
+  return {
+    arm,
+    median: median ?? Number.NaN,
+    min: sorted[0] ?? Number.NaN,
+    max: sorted.at(-1) ?? Number.NaN,
+    rounds: sorted.length,
+  };
+}
+
+/** `54.2 (52.9 to 60.1)` */
+export function shown(figure: Figure, digits = 1): string {
+  return `${figure.median.toFixed(digits)} (${figure.min.toFixed(digits)} to ${figure.max.toFixed(digits)})`;
+}

@@ -1,0 +1,212 @@
+// `farm bench verify`: what asking the verifier adds to a training step. One stub that takes 50 ms a call, 32 x 8 queries,
+// 2 s of other step time; the ideal (calls x latency / concurrency) and the Python library's own path in the same rounds.
+
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { missingError } from '../shared/errors.ts';
+import { ask } from '../shared/redis/embedded.ts';
+import { type Arm, type Figure, measure, shown } from './figures.ts';
+import { startPython } from './python-arm.ts';
+
+const QUERIES = 256;
+const LATENCY_MS = 50;
+const STEP_MS = 2_000;
+const BATCH = 50;
+const ROUNDS = 7;
+const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
+
+const askedSchema = z.strictObject({ ms: z.number(), cpuMs: z.number(), verdicts: z.int() });
+const countsSchema = z.object({ items: z.int(), calls: z.int() });
+
+export interface VerifyBench {
+  rows: { arm: string; ideal_ms: number; figure: Figure; over_ideal: number; share_of_step: number }[];
+  cpu_ms_per_query: number;
+  upstream: { asked: number; distinct: number };
+  notes: string[];
+}
+
+export async function benchVerify(): Promise<VerifyBench> {
+  const bench = await Bench.start();
+  try {
+    return await bench.run();
+  } finally {
+    await bench.close();
+  }
+}
+
+class Bench {
+  private readonly folder: string;
+  private readonly redis: ChildProcess;
+  private readonly socket: string;
+  private readonly children: ChildProcess[] = [];
+  private readonly askers = new Map<string, Promise<ChildProcess[]>>();
+  private next = 0;
+  private asked = 0;
+  private distinct = 0;
+  private cpuMs = 0;
+  private answered = 0;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.socket = path.join(folder, 'redis.sock');
+    this.redis = spawn('redis-server', [CONF, '--port', '0', '--unixsocket', this.socket, '--dir', folder], {
+      stdio: 'ignore',
+    });
+    this.redis.on('error', () => {});
+  }
+
+  static async start(): Promise<Bench> {
+    const bench = new Bench(mkdtempSync(path.join(tmpdir(), 'farm-bench-')));
+    for (let i = 0; (await ask(bench.socket, 'PING', 500)) === null; i++) {
+      if (i > 100) throw missingError('redis_start', 'redis-server did not start', './farm demo installs it');
+      await wait(50);
+    }
+    return bench;
+  }
+
+  async run(): Promise<VerifyBench> {
+    const batch = await this.upstream('batch');
+    const single = await this.upstream('single');
+    const python = await startPython(batch);
+    const notes = 'missing' in python ? [`the Python library was not measured: ${python.missing}`] : [];
+    const ours = (
+      mode: 'batch' | 'single',
+      concurrency: number,
+      duplicates: number,
+      processes: number,
+    ): Arm & { ideal: number } => {
+      const distinct = QUERIES * (1 - duplicates);
+      const calls = mode === 'batch' ? Math.ceil(distinct / BATCH) : distinct;
+      return {
+        name: `farm, ${mode}, ${concurrency} at once, ${duplicates * 100}% equal, ${processes} process${processes > 1 ? 'es' : ''}`,
+        ideal: Math.ceil(calls / concurrency) * LATENCY_MS,
+        round: () => this.round(mode === 'batch' ? batch : single, concurrency, duplicates, processes),
+      };
+    };
+    const arms: (Arm & { ideal: number })[] = [];
+    for (const concurrency of [16, 64])
+      for (const duplicates of [0, 0.5]) arms.push(ours('single', concurrency, duplicates, 1));
+    arms.push(ours('single', 64, 0, 3), ours('batch', 16, 0, 1), ours('batch', 16, 0.5, 1), ours('batch', 16, 0, 3));
+    if (!('missing' in python)) {
+      const theirs = (name: string, threads: number, viaBatch: boolean, ideal: number): void => {
+        const round = (): Promise<number> =>
+          python.round({ threads, batch: viaBatch, count: QUERIES, from: this.ids(QUERIES) });
+        arms.push({ name: `ambertrace-rlvr, ${name}`, ideal, round });
+      };
+      theirs('16 threads, single calls (its defaults)', 16, false, (QUERIES / 16) * LATENCY_MS);
+      theirs('64 threads, single calls', 64, false, (QUERIES / 64) * LATENCY_MS);
+      theirs('batch path', 16, true, LATENCY_MS);
+    }
+    const figures = await measure(arms, ROUNDS);
+    if (!('missing' in python)) python.close();
+    const rows = figures.map((figure, i) => {
+      const ideal = arms[i]?.ideal ?? Number.NaN;
+      return {
+        arm: figure.arm,
+        ideal_ms: ideal,
+        figure,
+        over_ideal: figure.median / ideal,
+        share_of_step: figure.median / (STEP_MS + figure.median),
+      };
+    });
+    return {
+      rows,
+      cpu_ms_per_query: this.cpuMs / this.answered,
+      upstream: { asked: this.asked, distinct: this.distinct },
+      notes,
+    };
+  }
+
+  /** One step's queries over `processes` processes: the time until the last has its answers. */
+  private async round(baseUrl: string, concurrency: number, duplicates: number, processes: number): Promise<number> {
+    const children = await this.askersOf(baseUrl, concurrency, processes);
+    await counts(baseUrl);
+    const distinct = QUERIES * (1 - duplicates);
+    const first = this.ids(distinct);
+    const ids = Array.from({ length: QUERIES }, (_, i) => first + (i % distinct));
+    const epoch = `round-${first}`;
+    const answers = children.map(async (child, i) => {
+      const answer = once(child, 'message');
+      child.send({ epoch, ids: ids.filter((_, at) => at % processes === i) });
+      return askedSchema.parse((await answer)[0]);
+    });
+    const results = await Promise.all(answers);
+    const { items } = await counts(baseUrl);
+    this.asked += items;
+    this.distinct += distinct;
+    this.cpuMs += results.reduce((n, r) => n + r.cpuMs, 0);
+    this.answered += results.reduce((n, r) => n + r.verdicts, 0);
+    return Math.max(...results.map((r) => r.ms));
+  }
+
+  private ids(count: number): number {
+    const first = this.next;
+    this.next += count;
+    return first;
+  }
+
+  private askersOf(baseUrl: string, concurrency: number, processes: number): Promise<ChildProcess[]> {
+    const key = `${baseUrl} ${concurrency} ${processes}`;
+    let found = this.askers.get(key);
+    if (!found) {
+      const setting = JSON.stringify({ socket: this.socket, baseUrl, concurrency });
+      found = Promise.all(
+        Array.from({ length: processes }, async () => {
+          const child = this.fork('asker-child.js', [setting]);
+          await once(child, 'message');
+          return child;
+        }),
+      );
+      this.askers.set(key, found);
+    }
+    return found;
+  }
+
+  private async upstream(mode: 'batch' | 'single'): Promise<string> {
+    const child = this.fork('upstream-child.js', [String(LATENCY_MS), mode]);
+    const [message] = await once(child, 'message');
+    return `http://127.0.0.1:${z.object({ port: z.int() }).parse(message).port}`;
+  }
+
+  private fork(file: string, args: string[]): ChildProcess {
+    const child = fork(fileURLToPath(new URL(file, import.meta.url)), args, {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    this.children.push(child);
+    return child;
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.children) child.kill('SIGKILL');
+    this.redis.kill('SIGKILL');
+    await once(this.redis, 'exit').catch(() => {});
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** What was asked since the last look. */
+async function counts(baseUrl: string): Promise<z.infer<typeof countsSchema>> {
+  return countsSchema.parse(await (await fetch(`${baseUrl}/counts`)).json());
+}
+
+export function printVerify(result: VerifyBench): string {
+  const percent = (x: number): string => `${(x * 100).toFixed(1)}%`;
+  const width = Math.max(...result.rows.map((r) => r.arm.length));
+  const lines = result.rows.map(
+    (r) =>
+      `${r.arm.padEnd(width)}  ideal ${String(r.ideal_ms).padStart(4)} ms  took ${shown(r.figure)} ms  ${r.over_ideal.toFixed(2)}x ideal  ${percent(r.share_of_step)} of the step`,
+  );
+  return [
+    `${QUERIES} queries, ${LATENCY_MS} ms a call, ${STEP_MS} ms of other step time; median of ${ROUNDS} rounds (spread), arms interleaved`,
+    ...lines,
+    `upstream items ${result.upstream.asked}, distinct queries ${result.upstream.distinct}; ${result.cpu_ms_per_query.toFixed(2)} ms of CPU a query`,
+    ...result.notes,
+    '',
+  ].join('\n');
+}

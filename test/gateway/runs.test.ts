@@ -1,0 +1,275 @@
+import http from 'node:http';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { openLog } from '../../src/shared/log.ts';
+import { SHARED_REALM } from '../../src/shared/queue.ts';
+import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
+import { startCollectWorker } from '../../src/workers/collect/worker.ts';
+import type { Role, RoleContext } from '../../src/workers/role.ts';
+import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
+import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
+import { call, completion, post, startGateway, type TestGateway } from '../support/gateway-fixture.ts';
+
+let simulator: Simulator;
+let gateway: TestGateway;
+let roles: Role[] = [];
+
+afterEach(async () => {
+  for (const role of roles) await role.stop();
+  roles = [];
+  await gateway.close();
+  await simulator.close();
+});
+
+async function start(options: { workers: boolean; heartbeatMs?: number }): Promise<TestGateway> {
+  simulator = await startSimulator();
+  gateway = await startGateway({
+    baseUrl: simulator.baseUrl,
+    adopts: options.workers,
+    limits: { heartbeatMs: options.heartbeatMs ?? 10_000 },
+  });
+  if (options.workers) await work();
+  return gateway;
+}
+
+async function work(): Promise<void> {
+  const { redis, config } = gateway;
+  const seat = (worker: string): RoleContext => ({
+    config,
+    redis: redis.redis,
+    place: redis.place,
+    farmId: 'test',
+    realm: SHARED_REALM,
+    worker,
+    concurrency: 4,
+    log: openLog({ ...config, logLevel: 'silent' }, 'test'),
+  });
+  roles.push(await startRolloutWorker(seat('rollout-1'), createSubprocessDriver(), async () => new Set(['rollout-1'])));
+  roles.push(await startCollectWorker(seat('collect-1'), null));
+}
+
+const spec = (tasks: number, more: object = {}) => ({
+  name: 'guesses',
+  group_size: 2,
+  tasks: Array.from({ length: tasks }, (_, i) => ({
+    id: `t${i}`,
+    env: 'guess',
+    config: { low: 1, high: 2, max_guesses: 2 },
+  })),
+  policy: { kind: 'scripted', actions: [1, 2] },
+  ...more,
+});
+const submit = (body: unknown, query = '') => post(`${gateway.url}/v1/runs${query}`, body);
+
+async function done(run: string): Promise<Record<string, unknown>> {
+  return await vi.waitFor(
+    async () => {
+      const { json } = await call(`${gateway.url}/v1/runs/${run}`);
+      expect(json.state).toBe('done');
+      return json;
+    },
+    { timeout: 15_000, interval: 50 },
+  );
+}
+
+interface Stream {
+  lines: string[];
+  beats: number;
+  ended: Promise<void>;
+  stop(): void;
+}
+function follow(run: string, after = ''): Stream {
+  const stream: Stream = { lines: [], beats: 0, ended: Promise.resolve(), stop: () => request.destroy() };
+  let rest = '';
+  const request = http.get(`${gateway.url}/v1/runs/${run}/results?follow=1&after=${after}`, { agent: false });
+  stream.ended = new Promise((resolve) => {
+    request.on('error', () => resolve());
+    request.on('response', (response) => {
+      response.setEncoding('utf8').on('data', (text: string) => {
+        const parts = (rest + text).split('\n');
+        rest = parts.pop() ?? '';
+        for (const part of parts) part === '' ? stream.beats++ : stream.lines.push(part);
+      });
+      response.on('error', () => resolve()).on('end', () => resolve());
+    });
+  });
+  return stream;
+}
+const records = (stream: Stream) =>
+  stream.lines.map((line) => JSON.parse(line) as { cursor: string; group: number; event?: string });
+
+describe('submitting a run', () => {
+  test('without workers it is refused, and nothing is left of it', async () => {
+    await start({ workers: false });
+    const { status, json } = await submit(spec(1), '?run_id=early');
+    expect([status, json.error.code]).toEqual([503, 'no_workers']);
+    expect(json.error.message).toContain('rollout, collect');
+    expect((await call(`${gateway.url}/v1/runs/early`)).status).toBe(404);
+  });
+
+  test('as JSON, as YAML, or beside its id; the gateway drives it to its end', { timeout: 40_000 }, async () => {
+    await start({ workers: true });
+    const first = await submit(spec(3), '?run_id=by-query');
+    expect([first.status, first.json.run, first.json.groups.planned]).toEqual([201, 'by-query', 3]);
+    const yaml =
+      'name: y\ngroup_size: 2\ntasks:\n- {id: a, env: guess, config: {low: 1, high: 1}}\npolicy: {kind: scripted, actions: [1]}\n';
+    expect((await submit({ run_id: 'as-text', spec: yaml })).status).toBe(201);
+    expect((await submit(yaml, '?run_id=as-yaml')).status).toBe(201);
+    const status = await done('by-query');
+    expect(status).toMatchObject({ groups: { planned: 3, closed: 3 }, members: { completed: 6, no_result: 0 } });
+    await done('as-text');
+    await done('as-yaml');
+    expect((await call(`${gateway.url}/v1/runs`)).json.runs.map((r: { run: string }) => r.run)).toEqual([
+      'as-text',
+      'as-yaml',
+      'by-query',
+    ]);
+  });
+
+  test('again under the same id it goes on; with another spec it is a conflict', { timeout: 30_000 }, async () => {
+    await start({ workers: true });
+    await submit(spec(1), '?run_id=same');
+    await done('same');
+    expect((await submit(spec(1), '?run_id=same')).status).toBe(200);
+    const changed = await submit(spec(2), '?run_id=same');
+    expect([changed.status, changed.json.error.code]).toEqual([409, 'spec_changed']);
+  });
+
+  test('completions stand in the spec itself', { timeout: 30_000 }, async () => {
+    await start({ workers: true });
+    const lines = [
+      { task_id: 't0', completion: '1' },
+      { task_id: 't0', completion: '2' },
+    ];
+    const { status } = await submit(spec(1, { policy: { kind: 'completions', completions: lines } }), '?run_id=inline');
+    expect(status).toBe(201);
+    expect(await done('inline')).toMatchObject({ members: { completed: 2 } });
+  });
+
+  test.each([
+    ['a path of tasks', { tasks: '/etc/passwd' }, 'tasks'],
+    ['a path of completions', { policy: { kind: 'completions', path: '/etc/passwd' } }, 'policy.path'],
+    ['a store of its own', { store: '/tmp/elsewhere' }, 'store'],
+    [
+      'a verifier of its own, to which our key would go',
+      { domain: { platform_id: 1, base_url: 'http://127.0.0.1:9' } },
+      'domain.base_url',
+    ],
+    ['a size that is none', { group_size: 0 }, 'group_size'],
+    ['a key that is unknown', { colour: 'red' }, 'colour'],
+    ['a secret', { domain: { platform_id: 1, api_key: 'at_x' } }, 'api_key'],
+  ])('%s is refused by its name, and shows no path of ours', async (_, more, field) => {
+    await start({ workers: false });
+    const { status, json } = await submit(spec(1, more));
+    expect([status, json.error.code]).toEqual([400, 'spec_invalid']);
+    expect(json.error.message).toContain(field);
+    expect(json.error.message).not.toContain('farm-spec-');
+  });
+
+  test('an id that is none, a body that is none', async () => {
+    await start({ workers: true });
+    expect((await submit(spec(1), '?run_id=../x')).json.error.code).toBe('run_id');
+    for (const body of ['', '[1]', 'a: [', '{"spec": 3}']) expect((await submit(body)).status).toBe(400);
+    const yaml = `name: x\n# ${'y'.repeat(1024 * 1024)}\n`;
+    expect((await submit(yaml)).json.error.code).toBe('yaml_too_large');
+  });
+
+  test('one that is cancelled closes what it has, and says so', { timeout: 30_000 }, async () => {
+    await start({ workers: true });
+    await submit(spec(400), '?run_id=stop-me');
+    const { status, json } = await call(`${gateway.url}/v1/runs/stop-me`, { method: 'DELETE' });
+    expect([status, json.state]).toEqual([200, 'cancelled']);
+    const stream = follow('stop-me');
+    await stream.ended;
+    expect(stream.lines).toHaveLength(400);
+    expect((await call(`${gateway.url}/v1/runs/nobody`, { method: 'DELETE' })).status).toBe(404);
+  });
+});
+
+describe('results', () => {
+  test('the same lines for all who follow, from any cursor, through one tailer', { timeout: 40_000 }, async () => {
+    await start({ workers: true });
+    await submit(spec(40), '?run_id=followed');
+    const streams = [follow('followed'), follow('followed'), follow('followed')];
+    await vi.waitFor(() => expect(streams.every((stream) => stream.lines.length > 5)).toBe(true), { timeout: 15_000 });
+    const late = follow('followed', records(streams[0] as Stream)[2]?.cursor);
+    await Promise.all([...streams, late].map((stream) => stream.ended));
+    const all = streams[0]?.lines ?? [];
+    expect(new Set(records(streams[0] as Stream).map((record) => record.group)).size).toBe(40);
+    expect(streams.map((stream) => stream.lines)).toEqual([all, all, all]);
+    expect(late.lines).toEqual(all.slice(3));
+    await done('followed');
+    const plain = await call(`${gateway.url}/v1/runs/followed/results`);
+    expect(plain.headers['content-type']).toBe('application/x-ndjson');
+    expect(plain.text).toBe(all.map((line) => `${line}\n`).join(''));
+  });
+
+  test('a cursor that is none of this run, a run that is none', { timeout: 30_000 }, async () => {
+    await start({ workers: true });
+    await submit(spec(1), '?run_id=short');
+    await done('short');
+    for (const cursor of ['x', '0-1', 'deadbeef-1'])
+      expect(await call(`${gateway.url}/v1/runs/short/results?after=${cursor}`)).toMatchObject({
+        status: 400,
+        json: { error: { code: 'cursor' } },
+      });
+    const [record] = (await call(`${gateway.url}/v1/runs/short/results`)).text.split('\n');
+    const cursor = (JSON.parse(record as string) as { cursor: string }).cursor;
+    expect((await call(`${gateway.url}/v1/runs/short/results?after=${cursor}`)).text).toBe('');
+    const future = cursor.replace(/\d+$/, '9');
+    expect((await call(`${gateway.url}/v1/runs/short/results?after=${future}`)).status).toBe(400);
+    expect((await call(`${gateway.url}/v1/runs/nobody/results`)).status).toBe(404);
+  });
+
+  test('a quiet line beats, and a stop ends it with a record that says where to go on', {
+    timeout: 40_000,
+  }, async () => {
+    await start({ workers: true, heartbeatMs: 100 });
+    await submit(
+      spec(2, {
+        tasks: [
+          { id: 'quick', env: 'guess', config: { low: 1, high: 1 } },
+          { id: 'slow', env: 'command', config: { files: {}, task: 't', expected_stdout: 'x' } },
+        ],
+        policy: { kind: 'scripted', actions: [['sleep', '8']] },
+      }),
+      '?run_id=quiet',
+    );
+    const stream = follow('quiet');
+    await vi.waitFor(() => expect([stream.lines.length, stream.beats > 2]).toEqual([1, true]), { timeout: 10_000 });
+    const draining = gateway.server.drain(5_000, new AbortController().signal);
+    await stream.ended;
+    await draining;
+    const [first, last] = records(stream);
+    expect(last).toMatchObject({ event: 'drain', cursor: first?.cursor });
+  });
+});
+
+describe('what people and Prometheus see', () => {
+  test('runs, workers, queues, upstreams and what is wanted', { timeout: 30_000 }, async () => {
+    await start({ workers: true });
+    await post(`${gateway.url}/v1/score`, { prompts: ['p'], completions: [completion(30)] });
+    await submit(spec(1), '?run_id=seen');
+    await done('seen');
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    const { text, headers } = await call(`${gateway.url}/metrics`);
+    expect(headers['content-type']).toContain('version=0.0.4');
+    for (const line of [
+      'farm_figures_ok 1',
+      'farm_runs{state="done"} 1',
+      'farm_workers{role="rollout"} 1',
+      'farm_wanted_workers 0',
+      'farm_queue_jobs{queue="rollout_waiting"} 0',
+      'farm_gateway_samples_total{call="score",status="completed"} 1',
+      'farm_gateway_requests_total{call="score",status="200"} 1',
+    ])
+      expect(text.split('\n')).toContain(line);
+    expect(text).toMatch(/farm_upstream_breaker_open\{upstream="http:[^"]+"\} 0/);
+    expect(text).toMatch(/farm_upstream_queries_total\{[^}]+\} 1\n/);
+    for (const line of text.trim().split('\n'))
+      expect(line).toMatch(/^# (?:HELP|TYPE) \w+ |^\w+(?:\{[^}]*\})? -?[\d.e+-]+$/);
+    const page = await call(`${gateway.url}/`);
+    expect(page.headers['content-type']).toContain('text/html');
+    expect(page.text).toContain('seen');
+    expect(page.text).not.toMatch(/<script|src=|href=/);
+  });
+});

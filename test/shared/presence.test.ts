@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { announce, type Present, present } from '../../src/shared/presence.ts';
+import { startRedis, type TestRedis } from '../support/redis-server.ts';
+import { until } from '../support/until.ts';
+
+let server: TestRedis;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.close());
+
+const rollout: Present = { role: 'rollout', realm: 'shared', worker: 'rollout-1' };
+const verify: Present = { role: 'verify', realm: 'run.a', worker: 'verify-1' };
+
+it('shows who is there, with role and realm, until they say that they go', async () => {
+  const one = await announce(server.redis, rollout);
+  const other = await announce(server.redis, verify);
+  expect(await present(server.redis)).toEqual([rollout, verify]);
+  await one.stop();
+  expect(await present(server.redis)).toEqual([verify]);
+  await other.stop();
+  expect(await present(server.redis)).toEqual([]);
+});
+
+it('forgets those who have not been heard of for a while, without their saying so', async () => {
+  await server.redis.zadd('farm:workers', Date.now() - 1, 'rollout shared rollout-dead');
+  await server.redis.zadd('farm:workers', Date.now() - 120_000, 'rollout shared rollout-long-dead');
+  expect(await present(server.redis)).toEqual([]);
+  expect(await server.redis.zcard('farm:workers')).toBe(1);
+});
+
+it('announces again and again', async () => {
+  const { stop } = await announce(server.redis, rollout);
+  await server.redis.del('farm:workers');
+  expect(await until('it is announced again', async () => (await present(server.redis))[0])).toEqual(rollout);
+  await stop();
+});

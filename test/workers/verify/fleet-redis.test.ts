@@ -1,0 +1,236 @@
+// What the fleet keeps in Redis and for how long, and what happens when Redis or an asker goes away.
+
+import { spawn } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
+import { API_KEY, type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
+import { startRedis, type TestRedis } from '../../support/redis-server.ts';
+import { fault, permitted, type StubPlatform, startStub } from '../../support/stub-platform.ts';
+
+let server: TestRedis;
+let stub: StubPlatform;
+let fleet: Fleet;
+beforeEach(async () => {
+  server = await startRedis();
+  stub = await startStub();
+  fleet = makeFleet(server, stub.baseUrl, { backoffMs: 20 });
+});
+afterEach(async () => {
+  await fleet.close();
+  await stub.close();
+  await server.close();
+});
+
+/** Every key, field, member and value. */
+async function everything(): Promise<string> {
+  const parts: string[] = [];
+  for (const key of await server.redis.keys('*')) {
+    parts.push(key);
+    const type = await server.redis.type(key);
+    const read = { string: ['GET'], hash: ['HGETALL'], zset: ['ZRANGE', '0', '-1'], list: ['LRANGE', '0', '-1'] }[type];
+    if (!read) throw new Error(`a ${type} under ${key}`);
+    const [command, ...rest] = read as [string, ...string[]];
+    parts.push(JSON.stringify(await server.redis.call(command, key, ...rest)));
+  }
+  return parts.join('\n');
+}
+
+const kept = (): Promise<number> => server.redis.hlen(`${FLEET_KEY}:cache`);
+
+describe('what is kept', () => {
+  test('neither prompt nor answer nor key stands in Redis or on its disk, while asked or after', async () => {
+    const canary = 'CANARYPROMPT';
+    let during = '';
+    stub.behave = () => ({ delayMs: 200, items: (query) => ({ ...permitted(query), proof_summary: 'CANARYPROOF' }) });
+    const queries = Array.from({ length: 60 }, (_, i) => queryOf(`${canary} ${i}`, { CANARYFACT: BigInt(i) }));
+    // One call at a time: some of it waits in Redis meanwhile.
+    const asking = fleet.asker({ concurrency: 1 }).ask(queries, OPTIONS);
+    await expect.poll(() => stub.calls.length).toBe(1);
+    during = await everything();
+    expect(tally(words(await asking))).toEqual({ permit: 60 });
+    stub.behave = () => ({ status: 401, body: fault('unauthorized', { message: `the key ${API_KEY} is not valid` }) });
+    const [refused] = await fleet.asker().ask(queriesOf(1), OPTIONS);
+    expect(refused).toMatchObject({ kind: 'misconfigured', detail: expect.stringContaining('[redacted]') });
+    await expect.poll(kept).toBe(60);
+    const disk = await readdir(server.folder, { recursive: true, withFileTypes: true });
+    const files = disk.filter((entry) => entry.isFile());
+    const bytes = await Promise.all(files.map((entry) => readFile(path.join(entry.parentPath, entry.name), 'latin1')));
+    expect(bytes.join('').length).toBeGreaterThan(10_000);
+    for (const text of [during, await everything(), ...bytes]) {
+      expect(text).not.toContain('CANARY');
+      expect(text).not.toContain(API_KEY);
+    }
+    expect([...stub.keys]).toEqual([`Bearer ${API_KEY}`]);
+  });
+
+  test('verdicts and denials are kept; nothing transient is, and no flight stays behind', async () => {
+    const errors: Record<string, object> = {
+      'query 1': { code: 'service_unavailable', rejected_facts: ['age'] },
+      'query 2': { code: 'internal_error', message: 'x' },
+      'query 3': { code: 'strange', status_code: 418, message: 'x' },
+      'query 4': { code: 'too_big', status_code: 413, message: 'x' },
+    };
+    stub.behave = () => ({ items: (query) => errors[query] ?? null });
+    const answers = await fleet.asker({ tries: 2 }).ask(queriesOf(5), OPTIONS);
+    expect(words(answers)).toEqual(['permit', 'denial', 'unavailable', 'unavailable', 'unreadable']);
+    await expect.poll(kept).toBe(2);
+    const again = await fleet.asker({ tries: 2 }).ask(queriesOf(5), OPTIONS);
+    expect(again.map((one) => one.cached)).toEqual([true, true, false, false, false]);
+    expect(again[1]).toEqual({ ...answers[1], cached: true });
+    await expect
+      .poll(async () => (await server.redis.keys(`${FLEET_KEY}:u:*`)).filter((key) => /:[fwpk](:|$)/.test(key)))
+      .toEqual([]);
+  });
+
+  test('the cache stays within its bound, by least use, and its books agree with it', async () => {
+    const big = 'x'.repeat(2_000);
+    stub.behave = () => ({ items: (query) => ({ ...permitted(query), proof_summary: big }) });
+    const room = 100_000;
+    const asker = fleet.asker({ cacheBytes: room });
+    await asker.ask(queriesOf(20), OPTIONS);
+    await expect.poll(kept).toBe(20);
+    for (let i = 1; i <= 10; i++) {
+      await asker.ask(queriesOf(2), OPTIONS);
+      await asker.ask(queriesOf(10, i * 100), OPTIONS);
+    }
+    const most = Math.floor(room / 2_450);
+    await expect.poll(kept).toBeLessThanOrEqual(most);
+    expect(await kept()).toBeGreaterThan(most - 10);
+    // Used in every round, and so never dropped.
+    expect(stub.asked.get('query 0')).toBe(1);
+    const [bytes, lru, exp] = await Promise.all([
+      server.redis.get(`${FLEET_KEY}:bytes`),
+      server.redis.zcard(`${FLEET_KEY}:lru`),
+      server.redis.zcard(`${FLEET_KEY}:exp`),
+    ]);
+    expect([lru, exp]).toEqual([await kept(), await kept()]);
+    expect(Number(bytes)).toBeLessThanOrEqual(room);
+    let memory = 0;
+    for (const name of ['cache', 'lru', 'exp'])
+      memory += Number(await server.redis.call('MEMORY', 'USAGE', `${FLEET_KEY}:${name}`, 'SAMPLES', '0'));
+    expect(memory).toBeLessThan(room * 1.15);
+  });
+
+  test('an answer is kept for its time only', async () => {
+    const asker = fleet.asker();
+    await asker.ask(queriesOf(1), { ...OPTIONS, ttlMs: 150 });
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const [answer] = await asker.ask(queriesOf(1), OPTIONS);
+    expect(answer?.cached).toBe(false);
+    expect(stub.asked.get('query 0')).toBe(2);
+  });
+
+  test('when Redis fills up the cache goes first, and asking goes on', async () => {
+    const asker = fleet.asker();
+    await asker.ask(queriesOf(100), OPTIONS);
+    await expect.poll(kept).toBe(100);
+    const used = Number(/used_memory:(\d+)/.exec(await server.redis.info('memory'))?.[1]);
+    await server.redis.config('SET', 'maxmemory', String(used));
+    stub.behave = () => ({ delayMs: 2_500 });
+    expect(tally(words(await asker.ask(queriesOf(10, 500), OPTIONS)))).toEqual({ permit: 10 });
+    await expect.poll(kept).toBe(0);
+  });
+});
+
+describe('waiting', () => {
+  test('a deadline is kept although the upstream hangs, and each follower has its own', async () => {
+    stub.behave = () => ({ hang: true });
+    const [first, second] = [fleet.asker(), fleet.asker()];
+    const began = performance.now();
+    const took = async (asking: Promise<unknown>): Promise<number> => {
+      await asking;
+      return performance.now() - began;
+    };
+    const answers = first.ask(queriesOf(60), { ...OPTIONS, deadlineMs: 600 });
+    const [a, b] = await Promise.all([took(answers), took(second.ask(queriesOf(60), { ...OPTIONS, deadlineMs: 250 }))]);
+    expect(tally(words(await answers))).toEqual({ unavailable: 60 });
+    expect(a).toBeGreaterThan(590);
+    expect(a).toBeLessThan(1_200);
+    expect(b).toBeGreaterThan(240);
+    expect(b).toBeLessThan(590);
+  });
+
+  test('one that hangs holds up nobody else', async () => {
+    stub.behave = (call) => (call.queries.includes('query 0') ? { hang: true } : undefined);
+    const asker = fleet.asker();
+    const hung = asker.ask(queriesOf(1), { ...OPTIONS, deadlineMs: 3_000 });
+    await expect.poll(() => stub.calls.length).toBe(1);
+    const began = performance.now();
+    expect(tally(words(await asker.ask(queriesOf(255, 1), OPTIONS)))).toEqual({ permit: 255 });
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(words(await hung)).toEqual(['unavailable']);
+  });
+
+  test('what nobody waits for any more is not asked; what somebody waits for is', async () => {
+    stub.behave = (call) => (call.number === 1 ? { delayMs: 500 } : undefined);
+    const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
+    const busy = first.ask(queriesOf(1, 900), OPTIONS);
+    await expect.poll(() => stub.calls.length).toBe(1);
+    const stop = new AbortController();
+    const left = first.ask(queriesOf(10), { ...OPTIONS, signal: stop.signal });
+    const stays = second.ask(queriesOf(5), OPTIONS);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.waiting).toBe(10);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.counters.joins).toBe(5);
+    stop.abort();
+    expect(tally(words(await left))).toEqual({ unavailable: 10 });
+    expect(tally(words([...(await busy), ...(await stays)]))).toEqual({ permit: 6 });
+    expect([...stub.asked.keys()].sort()).toEqual(['query 0', 'query 1', 'query 2', 'query 3', 'query 4', 'query 900']);
+  });
+
+  test('an asker that closes answers its own at once, and gives back what it asks for others', async () => {
+    stub.behave = (call) => (call.number === 1 ? { hang: true } : undefined);
+    const [leaver, other] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
+    const own = leaver.ask(queriesOf(10), OPTIONS);
+    await expect.poll(() => stub.calls.length).toBe(1);
+    const followed = other.ask(queriesOf(10), OPTIONS);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.counters.joins).toBe(10);
+    const began = performance.now();
+    await leaver.close();
+    expect(tally(words(await own))).toEqual({ unavailable: 10 });
+    expect(tally(words(await followed))).toEqual({ permit: 10 });
+    expect(performance.now() - began).toBeLessThan(900);
+    expect((await readUpstreams(server.redis))[0]).toMatchObject({ inFlight: 0, waiting: 0, failuresInARow: 0 });
+    expect(words(await leaver.ask(queriesOf(1), OPTIONS))).toEqual(['unavailable']);
+  });
+});
+
+describe('a Redis that goes away', () => {
+  test('killed and started again: everything is answered, and nothing is asked twice', async () => {
+    stub.behave = () => ({ delayMs: 1_500 });
+    const askers = [fleet.asker({ concurrency: 2 }), fleet.asker({ concurrency: 2 })];
+    const asking = Promise.all(askers.map((asker) => asker.ask(queriesOf(150), OPTIONS)));
+    await expect.poll(() => stub.calls.length).toBe(2);
+    const ended = new Promise((resolve) => server.process.once('exit', resolve));
+    server.process.kill('SIGKILL');
+    await ended;
+    const again = spawn('redis-server', server.process.spawnargs.slice(1), { stdio: 'ignore' });
+    try {
+      expect(tally((await asking).flatMap(words))).toEqual({ permit: 300 });
+      expect(tally([...stub.asked.values()].map(String))).toEqual({ 1: 150 });
+    } finally {
+      again.kill('SIGKILL');
+    }
+  });
+
+  test('one that stays away costs answers by their deadline, and no throw', async () => {
+    const asker = fleet.asker();
+    await asker.ask(queriesOf(1), OPTIONS);
+    server.process.kill('SIGKILL');
+    const began = performance.now();
+    expect(words(await asker.ask(queriesOf(3, 10), { ...OPTIONS, deadlineMs: 400 }))).toEqual(
+      new Array(3).fill('unavailable'),
+    );
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
+  test('one that comes back empty: what waits is asked anew', async () => {
+    stub.behave = (call) => (call.number === 1 ? { delayMs: 300 } : undefined);
+    const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
+    const asking = Promise.all([first.ask(queriesOf(5), OPTIONS), second.ask(queriesOf(5, 10), OPTIONS)]);
+    await expect.poll(() => stub.calls.length).toBe(1);
+    await server.redis.flushall();
+    expect(tally((await asking).flatMap(words))).toEqual({ permit: 10 });
+  });
+});
