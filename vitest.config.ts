@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 // Two suites: `fast` needs Redis only (< 60 s), `slow` needs the Docker engine and whole commands.
 export default defineConfig({
   test: {
+    // Most of the fast suite waits (for leases, graces, servers): more files at once than there are cores.
+    maxWorkers: 3,
     projects: [
       {
         test: {

@@ -10,6 +10,7 @@ import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { type Episode, runEpisode } from '../workers/rollout/episode.ts';
 import { completionPolicy } from '../workers/rollout/policies/completions.ts';
 import { Admission } from './admission.ts';
+import { linked } from './linked.ts';
 import { noResult, type Outcome } from './outcome.ts';
 import type { Patience } from './score.ts';
 import type { AskedEnvironment } from './score-request.ts';
@@ -52,15 +53,8 @@ export class Episodes {
 
   /** One outcome a completion, in order; by the deadline. */
   score(environment: AskedEnvironment, completions: readonly Value[], patience: Patience): Promise<Outcome[]> {
-    const late = new AbortController();
-    const timer = setTimeout(
-      () => late.abort(new Error('the deadline is reached')),
-      Math.max(0, patience.until - performance.now()),
-    );
-    const signal = AbortSignal.any([patience.signal, late.signal]);
-    return Promise.all(completions.map((completion) => this.one(environment, completion, signal))).finally(() => {
-      clearTimeout(timer);
-    });
+    const { signal, release } = linked([patience.signal], patience.until - performance.now());
+    return Promise.all(completions.map((completion) => this.one(environment, completion, signal))).finally(release);
   }
 
   private async one(environment: AskedEnvironment, completion: Value, signal: AbortSignal): Promise<Outcome> {

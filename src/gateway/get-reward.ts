@@ -85,7 +85,8 @@ export class RewardCall {
       const completion = query === null || typeof prompt !== 'string' ? query : completionOf(query, prompt, endTokens);
       return { prompt, completion, metadata: call.metadata[i] ?? null };
     });
-    let outcomes: Outcome[];
+    const lost = noResult('verifier_unavailable', 'its turn did not come in time');
+    const outcomes: Outcome[] = items.map(() => lost);
     const waiting = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())))]);
     const count = Math.max(1, items.length);
     const entered = await samples.take(count, waiting).then(
@@ -94,11 +95,13 @@ export class RewardCall {
     );
     if (entered) {
       try {
-        outcomes = (await scoreItems(askers, config, items, { until, signal })).map((one) => outcomeOf(one, false));
+        await scoreItems(askers, config, items, { until, signal }, (start, results) => {
+          for (const [i, one] of results.entries()) outcomes[start + i] = outcomeOf(one, false);
+        });
       } finally {
         samples.give(count);
       }
-    } else outcomes = items.map(() => noResult('verifier_unavailable', 'its turn did not come in time'));
+    }
     if (signal.aborted) throw new CallerGone();
     this.tell(countOutcomes(metrics, 'get_reward', outcomes));
     const { floor } = config.verifier;

@@ -7,7 +7,6 @@ import { type Cause, detailOf } from '../shared/outcome.ts';
 import { parsedToValue } from '../workers/verify/parser.ts';
 import { reportToValue } from '../workers/verify/report.ts';
 import type { VerifyResult } from '../workers/verify/verify.ts';
-import { Turns } from './score.ts';
 
 export type Outcome =
   | { status: 'completed'; reward: number; more: ValueMap }
@@ -29,21 +28,28 @@ export function noResult(cause: Cause, detail: string): Outcome {
   return { status: 'no_result', cause, detail: detailOf(detail) };
 }
 
-/** How many outcomes are written in one turn of the event loop. */
-const SLICE = 256;
+/** `{"rewards", "outcomes"}`, made as the outcomes come, so that no certificate is kept longer than its text. */
+export class ScoreAnswer {
+  private readonly rewards: Value[];
+  private readonly rows: { start: number; text: Buffer }[] = [];
 
-/** `{"rewards", "outcomes"}`; `floor` null leaves a null for no result. */
-export async function renderScore(outcomes: readonly Outcome[], floor: number | null): Promise<Buffer[]> {
-  const turns = new Turns(outcomes.length > SLICE);
-  const rewards: Value[] = outcomes.map((one) => (one.status === 'completed' ? one.reward : floor));
-  const chunks = [Buffer.from(`{"rewards":${dumpJson(rewards, { compact: true })},"outcomes":[`)];
-  for (let start = 0; start < outcomes.length; start += SLICE) {
-    await turns.next();
-    const rows = outcomes.slice(start, start + SLICE).map((one, i) => rowOf(start + i, one));
-    chunks.push(Buffer.from(`${start > 0 ? ',' : ''}${dumpRows(rows)}`));
+  /** `floor` null leaves a null for no result. */
+  constructor(count: number, floor: number | null) {
+    this.rewards = new Array<Value>(count).fill(floor);
   }
-  chunks.push(Buffer.from(']}\n'));
-  return chunks;
+
+  add(start: number, outcomes: readonly Outcome[]): void {
+    for (const [i, one] of outcomes.entries()) if (one.status === 'completed') this.rewards[start + i] = one.reward;
+    this.rows.push({ start, text: Buffer.from(dumpRows(outcomes.map((one, i) => rowOf(start + i, one)))) });
+  }
+
+  chunks(): Buffer[] {
+    this.rows.sort((a, b) => a.start - b.start);
+    const comma = Buffer.from(',');
+    const rows = this.rows.flatMap(({ text }, i) => (i === 0 ? [text] : [comma, text]));
+    const head = Buffer.from(`{"rewards":${dumpJson(this.rewards, { compact: true })},"outcomes":[`);
+    return [head, ...rows, Buffer.from(']}\n')];
+  }
 }
 
 function rowOf(index: number, outcome: Outcome): ValueMap {

@@ -10,7 +10,7 @@ import type { Episodes } from './episodes.ts';
 import type { Exchange } from './exchange.ts';
 import { Joins } from './joins.ts';
 import type { GatewayMetrics } from './metrics.ts';
-import { type Outcome, outcomeOf, renderScore } from './outcome.ts';
+import { type Outcome, outcomeOf, ScoreAnswer } from './outcome.ts';
 import { busy, HttpProblem } from './problem.ts';
 import { scoreItems } from './score.ts';
 import { readScoreRequest, type ScoreRequest } from './score-request.ts';
@@ -56,11 +56,14 @@ export class ScoreCall {
   private async answer(exchange: Exchange, bytes: Buffer): Promise<{ value: Buffer[]; repeated: boolean }> {
     const key = exchange.header('idempotency-key');
     if (key === null)
-      return { value: await this.score(readScoreRequest(bytes), exchange.cameAt, exchange.gone), repeated: false };
+      return {
+        value: await this.score(await readScoreRequest(bytes), exchange.cameAt, exchange.gone),
+        repeated: false,
+      };
     if (!KEY.test(key))
       throw new HttpProblem(400, 'idempotency_key', 'Idempotency-Key must be 1 to 256 visible ASCII characters');
     const joined = await this.joins.join(key, sha256(bytes), exchange.gone, async (signal) =>
-      this.score(readScoreRequest(bytes), exchange.cameAt, signal),
+      this.score(await readScoreRequest(bytes), exchange.cameAt, signal),
     );
     if (joined === null)
       throw new HttpProblem(
@@ -80,21 +83,25 @@ export class ScoreCall {
     if (!samples.tryTake(count)) throw busy(`${samples.inside} of ${samples.capacity} samples are being scored`, 1);
     try {
       const patience = { until: cameAt + request.deadlineMs, signal };
-      let outcomes: Outcome[];
-      if (request.environment !== null)
-        outcomes = await episodes.score(
-          request.environment,
-          request.items.map((item) => item.completion),
-          patience,
+      const floor = request.onNoResult === 'floor' ? (config?.verifier.floor ?? null) : null;
+      const answer = new ScoreAnswer(count, floor);
+      const add = (start: number, outcomes: readonly Outcome[]): void => {
+        countOutcomes(metrics, 'score', outcomes);
+        answer.add(start, outcomes);
+      };
+      const { environment, items, parsed } = request;
+      if (environment !== null) {
+        const completions = items.map((item) => item.completion);
+        add(0, await episodes.score(environment, completions, patience));
+      } else if (config !== null)
+        await scoreItems(askers, config, items, patience, (start, results) =>
+          add(
+            start,
+            results.map((one) => outcomeOf(one, parsed)),
+          ),
         );
-      else if (config !== null)
-        outcomes = (await scoreItems(askers, config, request.items, patience)).map((one) =>
-          outcomeOf(one, request.parsed),
-        );
-      else outcomes = [];
       if (signal.aborted) throw signal.reason;
-      countOutcomes(metrics, 'score', outcomes);
-      return await renderScore(outcomes, request.onNoResult === 'floor' ? (config?.verifier.floor ?? null) : null);
+      return answer.chunks();
     } finally {
       samples.give(count);
     }

@@ -1,11 +1,12 @@
 // What `POST /v1/score` asks, read from its body: every fault of form is named (400) before anything is asked. What the
 // completions contain is no fault: it earns what it earns.
 
-import { dumpJson, JsonError, parseJson } from '../shared/json/json.ts';
+import { dumpJson, JsonError } from '../shared/json/json.ts';
 import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
 import { ENVIRONMENT_CONFIGS } from '../shared/spec/environment-config.ts';
 import { show, suggestion } from '../shared/spec/problem.ts';
 import type { VerifyItem } from '../workers/verify/verify.ts';
+import { parseLarge } from './large-json.ts';
 import { decodeJsonBytes } from './mapping/json-bytes.ts';
 import { HttpProblem } from './problem.ts';
 
@@ -33,8 +34,8 @@ const MAX_DEADLINE_MS = 24 * 3600 * 1000;
 export const MAX_ITEMS = 100_000;
 
 /** Throws HttpProblem. */
-export function readScoreRequest(bytes: Buffer): ScoreRequest {
-  const body = readObject(bytes);
+export async function readScoreRequest(bytes: Buffer): Promise<ScoreRequest> {
+  const body = await readObject(bytes);
   for (const key of body.keys())
     if (!KEYS.includes(key)) throw fault(shortKey(key), `is no field of this call; ${suggestion(shortKey(key), KEYS)}`);
   const completions = listOf(body, 'completions');
@@ -79,12 +80,12 @@ export function readScoreRequest(bytes: Buffer): ScoreRequest {
   };
 }
 
-function readObject(bytes: Buffer): ValueMap {
+async function readObject(bytes: Buffer): Promise<ValueMap> {
   const text = decodeJsonBytes(bytes);
   if (text === null) throw new HttpProblem(400, 'not_utf8', 'the body is not UTF-8 text');
   let value: Value;
   try {
-    value = parseJson(text, { duplicates: 'top' });
+    value = await parseLarge(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     throw new HttpProblem(400, 'not_json', `the body is not JSON: ${error.message}`);

@@ -1,5 +1,5 @@
 import http from 'node:http';
-import net from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Keys } from '../../src/gateway/keys.ts';
@@ -256,27 +256,65 @@ describe('secrets', () => {
     vi.unstubAllEnvs();
   });
 
+  /** Everything that callers, operators and Redis get to see. */
+  async function seenOf({ url, redis }: TestGateway): Promise<string> {
+    const auth = { authorization: `Bearer ${OWN}` };
+    const seen = [
+      await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), auth),
+      await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), { authorization: `Bearer ${OWN}x` }),
+      await post(`${url}/v1/score`, '{', auth),
+      await post(`${url}/get_reward`, { query: [completion(20)] }, auth),
+      await call(`${url}/metrics`, { headers: auth }),
+      await call(`${url}/`, { headers: auth }),
+      await call(`${url}/nowhere?key=x`, { headers: auth }),
+    ];
+    const kept: string[] = [];
+    for (const name of await redis.redis.keys('*'))
+      kept.push(name, (await redis.redis.dumpBuffer(name))?.toString('latin1') ?? '');
+    return [...seen.map((reply) => reply.text + JSON.stringify(reply.headers)), ...said, ...kept].join('\n');
+  }
+  const short = { rewardAnswerMs: 1_000 };
+
   test.each(['unauthorized', 'proxy_503', 'garbage', 'cut_body', 'not_found'])(
     'keys stand in no answer, log, metric or Redis: %s',
     { timeout: 20_000 },
     async (kind) => {
-      const { url, redis } = await start({ apiKey: CANARY, keys: OWN }, JSON.stringify({ fail: [{ kind }] }));
-      const auth = { authorization: `Bearer ${OWN}` };
-      const seen = [
-        await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), auth),
-        await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), { authorization: `Bearer ${OWN}x` }),
-        await post(`${url}/v1/score`, '{', { ...auth, 'idempotency-key': OWN.slice(0, 5) }),
-        await call(`${url}/metrics`, { headers: auth }),
-        await call(`${url}/`, { headers: auth }),
-        await call(`${url}/nowhere`, { headers: auth }),
-      ];
-      const kept: string[] = [];
-      for (const name of await redis.redis.keys('*'))
-        kept.push(name, (await redis.redis.dumpBuffer(name))?.toString('latin1') ?? '');
-      const all = [...seen.map((reply) => reply.text + JSON.stringify(reply.headers)), ...said, ...kept].join('\n');
-      expect(all).not.toContain('canary');
+      const fail = JSON.stringify({ fail: [{ kind }] });
+      expect(await seenOf(await start({ apiKey: CANARY, keys: OWN, limits: short }, fail))).not.toContain('canary');
     },
   );
+
+  test.each([
+    [
+      200,
+      (key: string) => ({
+        ok: true,
+        data: { proof_checked: true, decision: key, proof_summary: key, explanation: {} },
+      }),
+    ],
+    [401, (key: string) => ({ ok: false, error: { code: 'unauthorized', message: `${key} is no key` } })],
+    [
+      503,
+      (key: string) => ({ ok: false, error: { code: 'service_unavailable', message: key, rejected_facts: [key] } }),
+    ],
+    [500, (key: string) => ({ ok: false, error: { code: `internal_${key}`, message: key } })],
+  ])('not even where the platform says them: %i', { timeout: 20_000 }, async (status, answer) => {
+    const echo = http.createServer((request, response) => {
+      request.resume();
+      response.writeHead(request.url?.endsWith('batch') ? 404 : status, { 'content-type': 'application/json' });
+      response.end(request.url?.endsWith('batch') ? '' : JSON.stringify(answer(request.headers.authorization ?? '')));
+    });
+    await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(echo.address() as AddressInfo).port}`;
+    try {
+      const seen = await seenOf(await start({ baseUrl, apiKey: CANARY, keys: OWN, limits: short }));
+      expect(seen).not.toContain('canary');
+      if (status === 200) expect(seen).toContain('Bearer [redacted]');
+    } finally {
+      echo.close();
+      echo.closeAllConnections();
+    }
+  });
 });
 
 test('a stop lets what is under way end, takes nothing new, and frees the port at once', async () => {

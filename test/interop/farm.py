@@ -37,16 +37,18 @@ def farm() -> Iterator[Dict[str, str]]:
             "AMBERTRACE_API_KEY": "at_interop_0123456789",
         }
         environment.pop("AMBERTRACE_BASE_URL", None)
-        start = lambda *args: stack.enter_context(_process(list(args), environment, folder))  # noqa: E731
+        start = lambda *args: stack.enter_context(process(list(args), environment, folder))  # noqa: E731
         simulator = start("simulate", "--rulebook", "grant-eligibility")
         for name, url in (("grant", simulator), ("dead", "http://127.0.0.1:1")):
             (folder / f"{name}.yaml").write_text(CONFIG.format(url=url))
         configs = [part for name in ("grant", "dead") for part in ("--config", f"{name}={folder / name}.yaml")]
-        yield {"FARM_URL": start("serve", "--port", "0", *configs), "FARM_API_KEY": KEY}
+        url = start("serve", "--port", "0", *configs)
+        yield {"FARM_URL": url, "FARM_API_KEY": KEY, "FARM_DATA": environment["FARM_DATA"]}
 
 
 @contextlib.contextmanager
-def _process(args: List[str], environment: Dict[str, str], folder: Path) -> Iterator[str]:
+def process(args: List[str], environment: Dict[str, str], folder: Path) -> Iterator[str]:
+    """A command of the farm until the block is left; yields its first line."""
     log = folder / f"{args[0]}.log"
     with log.open("wb") as stderr:
         command = [str(CHECKOUT / "farm"), *args]

@@ -12,7 +12,7 @@ from farm import CHECKOUT, farm
 
 HERE = Path(__file__).resolve().parent
 CLIENT = CHECKOUT / "clients" / "python"
-SCRIPTS = {"trl": "trl_grpo.py", "openrlhf": "openrlhf_reward.py", "verl": "verl_reward.py"}
+SCRIPTS = {"client": "client_results.py", "trl": "trl_grpo.py", "openrlhf": "openrlhf_reward.py", "verl": "verl_reward.py"}
 SCRIPT_S = 900
 
 
@@ -22,7 +22,7 @@ def main() -> int:
         if name not in SCRIPTS:
             print(f"{name}: unknown; there are {', '.join(SCRIPTS)}", file=sys.stderr)
             return 2
-    python = venvs.base()
+    python = venvs.base() if set(names) - {"client"} else Path(sys.executable)
     sides = {name: [venvs.side(name)] if name in venvs.SIDES else [] for name in names}
     failed = []
     with farm() as address:

@@ -19,7 +19,10 @@ BASE = ["torch==2.15.0", "trl==1.16.0", "transformers==5.24.0"]
 SIDES = {
     "openrlhf": (["aiohttp", "pylatexenc"], ["openrlhf==0.11.2"]),
     "verl": (
-        ["ray==2.55.0", "tensordict==0.10.0", "omegaconf", "hydra-core", "codetiming", "aiohttp", "cachetools", "pandas", "pybind11", "dill", "uvicorn", "fastapi", "pillow"],
+        [
+            *("ray==2.55.0", "tensordict==0.10.0", "pyvers", "orjson", "importlib_metadata", "cloudpickle"),
+            *("omegaconf", "hydra-core", "codetiming", "aiohttp", "cachetools", "pandas", "dill"),
+        ],
         ["verl==0.9.1"],
     ),
 }

@@ -88,6 +88,7 @@ class BatchPathCase {
       'batch-item-meaning',
       'garbage-is-a-failure',
       'failures-mean-the-same',
+      'no-result-is-not-shaped',
     ]);
   }
 

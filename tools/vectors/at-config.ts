@@ -31,7 +31,12 @@ function compare(one: VectorCase, read: SpecResult): Verdict {
   const accepted = one.out.get('accepted');
   if (!read.ok) {
     const why = read.problems.map((problem) => `${problem.path}: ${problem.message}`).join('; ');
-    return judge(one, !isMap(accepted), `refused: ${why}`, ['finite-numbers', 'clip-in-order', 'key-given-twice', 'wrong-host']);
+    return judge(one, !isMap(accepted), `refused: ${why}`, [
+      'finite-numbers',
+      'clip-in-order',
+      'key-given-twice',
+      'wrong-host',
+    ]);
   }
   if (!isMap(accepted)) return differ('accepted, and the library refuses it');
   if (read.kind !== 'verifier') return differ('read as a run spec');

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from .client import DEFAULT_DEADLINE_S, FarmClient, Scores
 from .errors import FarmInputError, FarmUnavailable, NoResult
-from .wire import Unsupported, plain
+from .wire import Unsupported, is_list, plain
 
 # What TRL passes beside the dataset's columns.
 NOT_COLUMNS = frozenset(
@@ -132,7 +132,7 @@ def columns_to_metadata(
             continue
         tolist = getattr(values, "tolist", None)
         values = tolist() if callable(tolist) else values
-        if not isinstance(values, (list, tuple)):
+        if not is_list(values):
             continue
         if len(values) != count:
             raise FarmInputError(f"column {name!r} has {len(values)} entries for {count} completions")

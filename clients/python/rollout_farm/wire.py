@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Sequence
 
 from .errors import FarmInputError, FarmProtocolError
 
@@ -38,12 +38,17 @@ def plain(value: Any, where: str, depth: int = 0) -> Any:
         raise FarmInputError(f"{where} is nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
         return {_name(key, where): plain(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if is_list(value):
         return [plain(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
     tolist = getattr(value, "tolist", None)
     if callable(tolist):
         return plain(tolist(), where, depth + 1)
     raise Unsupported(f"{type(value).__module__}.{type(value).__qualname__}")
+
+
+def is_list(value: Any) -> bool:
+    """Lists and all that behave so, also those of configuration libraries; text and bytes do not."""
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
 
 
 def _name(key: Any, where: str) -> str:
@@ -59,7 +64,7 @@ def text_or_messages(value: Any, where: str) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     try:
-        if isinstance(value, (list, tuple)):
+        if is_list(value):
             return [plain(_without_media(message), f"{where}[{i}]") for i, message in enumerate(value)]
         return plain(value, where)
     except Unsupported as problem:
@@ -68,7 +73,7 @@ def text_or_messages(value: Any, where: str) -> Any:
 
 
 def _without_media(message: Any) -> Any:
-    if not isinstance(message, Mapping) or not isinstance(message.get("content"), (list, tuple)):
+    if not isinstance(message, Mapping) or not is_list(message.get("content")):
         return message
     content = [p for p in message["content"] if not (isinstance(p, Mapping) and p.get("type") in _MEDIA)]
     return {**message, "content": content}

@@ -1,6 +1,8 @@
 // A format spec (`[[fill]align][sign][z][#][0][width][grouping][.precision][type]`) read as CPython 3.11 reads it,
 // and the laying out of a number or a text by it.
 
+import { parseInteger } from './text.ts';
+
 /**
  * Why `str.format` gave up. `value`: KeyError, IndexError or ValueError, on which the library keeps the raw
  * template; `leaves`: any other exception, which leaves the library's parser.
@@ -28,14 +30,19 @@ export interface FormatSpec {
 /** A width can come from a completion (`{name:{width}}`); beyond this no text is made. */
 const MAX_WIDTH = 1_000_000;
 
-const SPEC = /^(?:(.)?([<>=^]))?([ +-])?(z)?(#)?(0)?(\d+)?([,_])?(?:\.(\d+))?(.)?$/su;
+const SPEC = /^(?:(.)?([<>=^]))?([ +-])?(z)?(#)?(0)?(\p{Nd}+)?([,_])?(?:\.(\p{Nd}+))?(.)?$/su;
 
 /** `numeric`: the default alignment is to the right, so that a leading 0 means padding after the sign. */
 export function readSpec(text: string, numeric: boolean): FormatSpec {
   const match = SPEC.exec(text);
   if (!match) throw new FormatFault('value', 'an invalid format spec');
-  const [, fill, align, sign, z, hash, zero, width, grouping, precision, type] = match;
-  if (Number(width ?? 0) > MAX_WIDTH || Number(precision ?? 0) > MAX_WIDTH)
+  const [, fill, align, sign, z, hash, zero, widthText, grouping, precisionText, type] = match;
+  // Digits of any script count.
+  const number = (digits: string | undefined): number | null =>
+    digits === undefined ? null : Number(parseInteger(digits) ?? Number.POSITIVE_INFINITY);
+  const width = number(widthText) ?? 0;
+  const precision = number(precisionText);
+  if (width > MAX_WIDTH || (precision ?? 0) > MAX_WIDTH)
     throw new FormatFault('leaves', 'a width that no text should have');
   const spec: FormatSpec = {
     fill: fill ?? (zero ? '0' : ' '),
@@ -43,9 +50,9 @@ export function readSpec(text: string, numeric: boolean): FormatSpec {
     sign: sign ?? '',
     noNegativeZero: z !== undefined,
     alternate: hash !== undefined,
-    width: Number(width ?? 0),
+    width,
     grouping: (grouping as FormatSpec['grouping'] | undefined) ?? '',
-    precision: precision === undefined ? null : Number(precision),
+    precision,
     type: type ?? '',
   };
   if (spec.grouping === ',' && !'defgEGF%'.includes(spec.type)) throw new FormatFault('value', "',' does not go here");

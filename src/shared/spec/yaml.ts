@@ -162,7 +162,8 @@ class Builder {
     const weight = 8 + text.length;
     const plain = node.type === Scalar.PLAIN || node.type === undefined;
     // YAML 1.1's value tag, which its safe loader does not make either.
-    if (plain && text === '=' && node.tag === undefined) throw this.fault("'=' stands for nothing here; put it in quotes", startOf(node));
+    if (plain && text === '=' && node.tag === undefined)
+      throw this.fault("'=' stands for nothing here; put it in quotes", startOf(node));
     if (node.tag === undefined) return { value: plain ? plainScalar(text) : text, weight };
     if (node.tag === '!' || node.tag === `${CORE}str`) return { value: text, weight };
     const value = plainScalar(text);

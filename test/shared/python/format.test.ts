@@ -35,3 +35,12 @@ test('templates are filled as Python fills them, and fail where it fails', () =>
 test('a width that a completion chose makes no huge text', () => {
   expect(format('{v:{v}}', 10n ** 9n)).toEqual(['leaves']);
 });
+
+test('digits of any script are a width', () => {
+  expect(format('{v:\u0665}', 1n)).toEqual(['ok', '    1']);
+});
+
+test('of a value and a spec that are both at fault, the value counts', () => {
+  expect(format('{v.nope:{nope}}', 1n)).toEqual(['leaves']);
+  expect(format('{nope:{v.nope}}', 1n)).toEqual(['value']);
+});

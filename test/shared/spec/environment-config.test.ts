@@ -44,12 +44,13 @@ describe('the config of', () => {
     expect(problems('guess', [])).toEqual(['config: [] is given, an object is needed']);
   });
 
-  it('an int is not a float', () => {
-    expect(
-      kindOf('guess')
-        .check(mapOf({ low: 1 }))
-        .map((p) => p.path),
-    ).toEqual(['config.low']);
+  it('guess takes a whole float as a bound, and keeps it one; a fraction is none', () => {
+    const guess = kindOf('guess');
+    const bounds = mapOf({ low: 1, high: 9n });
+    expect(guess.check(bounds)).toEqual([]);
+    expect(guess.resolve(bounds).get('low')).toBe(1);
+    expect(guess.check(mapOf({ low: 1.5 })).map((p) => p.path)).toEqual(['config.low']);
+    expect(guess.check(mapOf({ low: 10, high: 9n })).map((p) => p.path)).toEqual(['config.low']);
   });
 
   it('command and terminal take a positive, finite timeout of either kind', () => {

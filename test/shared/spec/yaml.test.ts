@@ -114,6 +114,11 @@ describe('refused, with its line', () => {
     ['a key given twice in JSON', '{"a": 1,\n "a": 2}', 2, /"a" is given twice/],
     ['two documents', 'a: 1\n---\nb: 2\n', 2, /documents/i],
     ['a tab as indentation', 'a:\n\tb: 1\n', 2, /tab/i],
+    ['a tab after a colon', 'a: 1\nb:\t2\n', 2, /tab/],
+    ['a tab at the end of a value', 'a: 1\nb: 2\t\n', 2, /tab/],
+    ['a line that is a tab', 'a: 1\n\t\n', 2, /tab/],
+    ['the merge mark as a value', 'a: 1\nb: <<\n', 2, /quotes/],
+    ['the value mark', 'a: 1\nb: [=]\n', 2, /quotes/],
     ['a tag of Python', 'a: 1\nb: !!python/object:os.system {}\n', 2, /tag .* not allowed/],
     ['an unknown tag', 'a: !foo 1\n', 1, /tag !foo is not allowed/],
     ['an alias to nothing', 'a: 1\nb: *c\n', 2, /\*c has no anchor/],
@@ -136,6 +141,17 @@ describe('refused, with its line', () => {
     expect(fault(`a: ${'['.repeat(2000)}${']'.repeat(2000)}`).message).toMatch(/nested/);
     expect(fault('['.repeat(200_000)).message).toMatch(/nested/);
   });
+});
+
+it('a tab is text inside quotes, block texts and comments', () => {
+  const text = 'a: "x\ty" # c\td\nb: |\n  p\tq\n  \tr\nc: \'s\tt\'\n';
+  expect(readYaml(text, 'a.yaml').value).toEqual(
+    new Map([
+      ['a', 'x\ty'],
+      ['b', 'p\tq\n\tr\n'],
+      ['c', 's\tt'],
+    ]),
+  );
 });
 
 describe('the place of a field', () => {

@@ -123,5 +123,24 @@ describe('replay', () => {
     });
     const envConfig = mapOf({ low: 5n, high: 1n });
     await expect(replayTrajectory({ ...base, envId: 'guess', envConfig }, make)).rejects.toThrow(/config\.low/);
+    const nothing = replayTrajectory({ ...base, envId: 'guess', envConfig: null }, make);
+    await expect(nothing).rejects.toMatchObject({ exit: 2 });
+  });
+
+  it('names a schema that builds nothing as unusable input', async () => {
+    const config = mapOf({ schema_sql: 'CREAT', seed_sql: '', task: 't', expected_rows: [] });
+    const step = { observation: null, action: 'SELECT 1', reward: -0.1, done: false, info: new Map(), digest: '' };
+    const trajectory = {
+      version: 3n,
+      envId: 'sql-task',
+      seed: 1n,
+      initialObservation: null,
+      envConfig: config,
+      transitions: [step],
+      totalReward: -0.1,
+      finalObservation: null,
+    };
+    const replayed = replayTrajectory(trajectory, (name, given) => makeEnvironment(name, given, testContext()));
+    await expect(replayed).rejects.toMatchObject({ exit: 2, message: expect.stringMatching(/syntax error/) });
   });
 });

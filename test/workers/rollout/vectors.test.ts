@@ -7,13 +7,8 @@ import { canonicalText, fingerprint, parseTrajectory } from '../../../src/shared
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { replayTrajectory } from '../../../src/workers/rollout/replay.ts';
 import { playCase, printsEnvironment, unnamed } from '../../../tools/vectors/play-episode.ts';
-import { readVectors, type VectorCase } from '../../support/vector-file.ts';
+import { readVectors } from '../../support/vector-file.ts';
 import { testContext } from './test-context.ts';
-
-/** The library plays these; we refuse the config before anything starts. */
-const REFUSED_CONFIG: ReadonlyMap<string, string> = new Map([
-  ['traj.guess.config-int-valued-float', 'bounds of 1.0 and 9.0: a TypeError from Python 3.12 on'],
-]);
 
 /** The library raises in the middle of the episode; we refuse the config before anything starts. */
 const REFUSED_EARLIER: ReadonlyMap<string, string> = new Map([
@@ -28,7 +23,7 @@ const REFUSED_EARLIER: ReadonlyMap<string, string> = new Map([
 const NAMED_HERE = ['code-task', 'terminal'];
 
 const cases = readVectors('cr-trajectories').map((c) => [c.id, c] as const);
-const played = cases.filter(([id, c]) => !c.out.has('raises') && !REFUSED_CONFIG.has(id) && !printsEnvironment(c));
+const played = cases.filter(([, c]) => !c.out.has('raises') && !printsEnvironment(c));
 const raising = cases.filter(([, c]) => c.out.has('raises'));
 
 describe('an episode that the library records', () => {
@@ -69,12 +64,5 @@ describe('an episode on which the library raises', () => {
       expect(step?.reward).toBeLessThan(0);
       expect(isMap(step?.info) && step.info.get('error')).toBeTypeOf('string');
     }
-  });
-});
-
-describe('a config that the library plays and we refuse', () => {
-  it.each([...REFUSED_CONFIG.keys()])('%s', async (id) => {
-    const c = cases.find(([name]) => name === id)?.[1] as VectorCase;
-    expect(await playCase(c, testContext())).toEqual({ status: 'refused' });
   });
 });

@@ -80,7 +80,7 @@ describe('what is kept', () => {
     expect(again.map((one) => one.cached)).toEqual([true, true, false, false, false]);
     expect(again[1]).toEqual({ ...answers[1], cached: true });
     await expect
-      .poll(async () => (await server.redis.keys(`${FLEET_KEY}:u:*`)).filter((key) => /:[fwpk](:|$)/.test(key)))
+      .poll(async () => (await server.redis.keys(`${FLEET_KEY}:u:*`)).filter((key) => /:(q|ps|s|w|p|k)(:|$)/.test(key)))
       .toEqual([]);
   });
 

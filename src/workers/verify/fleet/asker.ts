@@ -232,7 +232,8 @@ export class FleetAsker {
     this.joined = 0;
     for (const wait of sent) wait.state = 'sent';
     try {
-      const wanted = sent.map(({ key, query }) => ({ key, sealed: this.seal.close(writeQuery(query), key) }));
+      // Most of a large ask is called from here at once, and nobody else needs its queries.
+      const wanted = sent.map((wait) => ({ key: wait.key, sealed: now ? null : this.sealed(wait) }));
       const shown = shownUrl(this.options.upstream.baseUrl);
       const options = { ...(sent[0] as Wait).group, joined, now, shown };
       const reply = await this.exchange.join(options, wanted);
@@ -241,6 +242,7 @@ export class FleetAsker {
         if (wait.state === 'sent') wait.state = 'joined';
         this.onCoded(wait.key, reply.own[i] as Coded, true);
       });
+      if (now) await this.tellLeft(sent, reply);
     } catch (error) {
       this.options.log.debug({ error: messageOf(error) }, 'the fleet could not be asked');
       this.joined += joined;
@@ -249,6 +251,20 @@ export class FleetAsker {
       }, RETRY_MS);
       again.unref();
     }
+  }
+
+  private async tellLeft(sent: readonly Wait[], reply: ExchangeReply): Promise<void> {
+    const taken = new Set(reply.calls.flatMap((call) => call.items.map((item) => item.key)));
+    const left = sent.filter((wait, i) => {
+      const { code, value } = reply.own[i] as Coded;
+      return code === 'w' && value.length > 0 && !taken.has(wait.key);
+    });
+    if (left.length === 0) return;
+    this.handle(await this.exchange.tell(left.map((wait) => ({ key: wait.key, sealed: this.sealed(wait) }))));
+  }
+
+  private sealed({ key, query }: Wait): Buffer {
+    return this.seal.close(writeQuery(query), key);
   }
 
   private onMail(flight: string, coded: Coded): void {

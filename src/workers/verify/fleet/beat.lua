@@ -28,20 +28,36 @@ for _, permit in ipairs(redis.call('ZRANGE', U .. ':p', 0, -1)) do
     holders[proc] = true
   end
 end
-for i = 2, #ARGV do
-  local key = ARGV[i]
-  local f = redis.call('HMGET', flight(key), 'ps', 's', 't')
-  if f[1] then
-    if not string.find(f[1], ' ' .. ME .. ' ', 1, true) then redis.call('HSET', flight(key), 'ps', f[1] .. ME .. ' ') end
-    redis.call('PEXPIRE', flight(key), O.flight)
-    if f[2] == 't' and redis.call('EXISTS', U .. ':k:' .. f[3]) == 0 then wait_again(key, 0) end
-    if f[2] == 'w' then redis.call('ZADD', U .. ':w', 'NX', T, key) end
-    out[#out + 1] = { 'w', '' }
+local keys = {}
+for i = 2, #ARGV do keys[#keys + 1] = ARGV[i] end
+local of, listed, calls = states(keys), all_of('ZMSCORE', U .. ':w', keys), {}
+local status, again, due, missing = {}, {}, {}, {}
+for i, key in ipairs(keys) do
+  if of[i] then
+    local s = read_state(of[i])
+    if not has(s.ps, ME) then
+      s.ps = s.ps .. ME .. ' '
+      status[#status + 1] = key
+      status[#status + 1] = write_state(s.token, s)
+    end
+    if s.token == WAITING then
+      if not listed[i] then wait_again(again, due, key, s, 0) end
+    else
+      local token = s.token or ''
+      if calls[token] == nil then calls[token] = redis.call('EXISTS', U .. ':k:' .. token) == 1 end
+      if not calls[token] then wait_again(again, due, key, s, 0) end
+    end
+    out[i] = { 'w', '' }
   else
-    local value = recall(key)
-    out[#out + 1] = value and { 'v', value } or { 'n', '' }
+    missing[#missing + 1] = i
   end
 end
+bulk('HSET', U .. ':s', status)
+put_waiting(again, due)
+local lost = {}
+for n, i in ipairs(missing) do lost[n] = keys[i] end
+for n, value in ipairs(recall(lost)) do out[missing[n]] = value and { 'v', value } or { 'n', '' } end
+if #keys > 0 then stay() end
 for proc in pairs(holders) do out[#out + 1] = { 'p', proc } end
 purge()
 return reply(out)

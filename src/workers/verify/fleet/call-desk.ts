@@ -135,7 +135,12 @@ export class CallDesk {
   private coding({ key }: TakenItem, fate: Fate): Coding {
     switch (fate.kind) {
       case 'again':
-        return { key, code: 'a', value: `${fate.tries} ${fate.waitedMs} ${fate.company}`, number: fate.delayMs };
+        return {
+          key,
+          code: 'a',
+          value: `${fate.tries} ${Math.round(fate.waitedMs)} ${fate.company}`,
+          number: fate.delayMs,
+        };
       case 'lost':
         return { key, code: 'l', value: fate.detail, number: 0 };
       case 'answered': {

@@ -12,10 +12,11 @@
 --   U:w                       zset    waiting flights by the time (ms) from which they may be asked
 --   U:p                       zset    permits "PROC|TOKEN" of calls under way by the end of their lease
 --   U:k:TOKEN                 list    when the call was taken, and its flights
---   U:f:KEY                   hash    a flight: q query, ps processes that wait, s 'w' | 't', t token, n tries, wt waited ms, cap, ttl
+--   U:s                       hash    each flight: "TOKEN|- tries waited-ms company ttl PROC PROC … " (who asks it, who waits for it)
+--   U:q                       hash    queries of flights that wait: without one, only those who wait for it can take it
 --
---   flight:   (none) --join--> w --take--> t --settle--> (none)         t --again, or its process gone--> w
---             w --nobody waits any more, or upstream shut--> (none)
+--   flight:   (none) --join--> waiting --take--> taken --settle--> (none)      taken --again, or its process gone--> waiting
+--             waiting --nobody waits any more, or upstream shut--> (none)
 --   breaker:  closed --failures in a row--> open --cooldown, somebody asks--> half --probe--> closed | open
 --
 -- Codes of answers: v value (sealed), u unavailable, x unreadable, m misconfigured, o breaker open, h rate limited for
@@ -34,8 +35,18 @@ local function int(v)
   return tonumber(v or '0') or 0
 end
 
-local function flight(key)
-  return U .. ':f:' .. key
+-- One command with a long list, in parts that Lua's stack can hold.
+local function bulk(command, key, list)
+  for i = 1, #list, 1000 do redis.call(command, key, unpack(list, i, math.min(i + 999, #list))) end
+end
+
+-- Fields of a hash (command HMGET) or scores (ZMSCORE), in the order of `names`; false where there is none.
+local function all_of(command, key, names)
+  local out = {}
+  for i = 1, #names, 1000 do
+    for _, value in ipairs(redis.call(command, key, unpack(names, i, math.min(i + 999, #names)))) do out[#out + 1] = value end
+  end
+  return out
 end
 
 local function count(name, by)
@@ -118,11 +129,22 @@ local function forget(key)
   if redis.call('HDEL', K .. ':cache', key) == 1 then redis.call('DECRBY', K .. ':bytes', size + OVERHEAD) end
 end
 
-local function recall(key)
-  local value = redis.call('HGET', K .. ':cache', key)
-  if not value or int(redis.call('ZSCORE', K .. ':exp', key)) <= T then return nil end
-  redis.call('ZADD', K .. ':lru', T, key)
-  return value
+-- The kept answers of keys, false where there is none that may still be used.
+local function recall(keys)
+  local values, used, exp = all_of('HMGET', K .. ':cache', keys), {}, nil
+  for i, value in ipairs(values) do
+    if value then
+      exp = exp or all_of('ZMSCORE', K .. ':exp', keys)
+      if int(exp[i]) > T then
+        used[#used + 1] = T
+        used[#used + 1] = keys[i]
+      else
+        values[i] = false
+      end
+    end
+  end
+  bulk('ZADD', K .. ':lru', used)
+  return values
 end
 
 local function evict(most)
@@ -134,74 +156,105 @@ local function purge()
   if O.full then evict(200) end
 end
 
-local kept = { bytes = 0, ttl = 0, lru = {}, exp = {} }
-
-local function keep(key, value, ttl)
-  local bytes = #value + OVERHEAD
-  if O.full or bytes > O.room / 16 then return end
-  if redis.call('HSTRLEN', K .. ':cache', key) > 0 then forget(key) end
-  redis.call('HSET', K .. ':cache', key, value)
-  local n = #kept.lru
-  kept.lru[n + 1], kept.lru[n + 2] = T, key
-  kept.exp[n + 1], kept.exp[n + 2] = T + ttl, key
-  kept.bytes = kept.bytes + bytes
-  kept.ttl = math.max(kept.ttl, ttl)
-end
-
--- What this script kept is entered in the books, and the least recently used goes for it.
-local function enter()
-  if kept.bytes == 0 then return end
-  redis.call('ZADD', K .. ':lru', unpack(kept.lru))
-  redis.call('ZADD', K .. ':exp', unpack(kept.exp))
-  local bytes = redis.call('INCRBY', K .. ':bytes', kept.bytes)
+-- Keeps pairs of key and value, each for its time, and lets the least recently used go for them.
+local function keep(entries)
+  local keys, fields, lru, exp, sum, longest = {}, {}, {}, {}, 0, 0
+  for _, entry in ipairs(entries) do
+    local key, value, ttl = entry[1], entry[2], entry[3]
+    local bytes = #value + OVERHEAD
+    if not O.full and bytes <= O.room / 16 then
+      local n = #fields
+      keys[#keys + 1] = key
+      fields[n + 1], fields[n + 2] = key, value
+      lru[n + 1], lru[n + 2] = T, key
+      exp[n + 1], exp[n + 2] = T + ttl, key
+      sum, longest = sum + bytes, math.max(longest, ttl)
+    end
+  end
+  if #keys == 0 then return end
+  for i, known in ipairs(all_of('ZMSCORE', K .. ':lru', keys)) do
+    if known then forget(keys[i]) end
+  end
+  bulk('HSET', K .. ':cache', fields)
+  bulk('ZADD', K .. ':lru', lru)
+  bulk('ZADD', K .. ':exp', exp)
+  local bytes = redis.call('INCRBY', K .. ':bytes', sum)
   while bytes > O.room and redis.call('ZCARD', K .. ':lru') > 0 do
     evict(1)
     bytes = int(redis.call('GET', K .. ':bytes'))
   end
   -- When nobody writes any more, the whole goes with its last entry.
   for _, name in ipairs({ ':cache', ':lru', ':exp', ':bytes' }) do
-    redis.call('PEXPIRE', K .. name, kept.ttl, 'NX')
-    redis.call('PEXPIRE', K .. name, kept.ttl, 'GT')
+    redis.call('PEXPIRE', K .. name, longest, 'NX')
+    redis.call('PEXPIRE', K .. name, longest, 'GT')
   end
 end
 
 -- Flights
 
-local function drop(key)
-  redis.call('DEL', flight(key))
-  redis.call('ZREM', U .. ':w', key)
+local WAITING = '-'
+
+-- `ps` has a space on both sides of each process that waits.
+local function read_state(text)
+  local token, n, wt, cap, ttl, ps = string.match(text or '', '^(%S+) (%d+) (%d+) (%d+) (%d+)( .*)$')
+  return { token = token, n = int(n), wt = int(wt), cap = int(cap), ttl = int(ttl), ps = ps or '' }
 end
 
-local function wait_again(key, delay)
-  redis.call('HSET', flight(key), 's', 'w', 't', '')
-  redis.call('ZADD', U .. ':w', T + delay, key)
+local function write_state(token, s)
+  return string.format('%s %d %d %d %d%s', token, s.n, s.wt, s.cap, s.ttl, s.ps)
+end
+
+local function states(keys)
+  return all_of('HMGET', U .. ':s', keys)
+end
+
+local function has(ps, proc)
+  return string.find(ps, ' ' .. proc .. ' ', 1, true)
+end
+
+local function drop(keys)
+  for _, name in ipairs({ ':q', ':s' }) do bulk('HDEL', U .. name, keys) end
+end
+
+-- `again` has pairs of state and key, `due` of time and key.
+local function wait_again(again, due, key, s, delay)
+  again[#again + 1] = key
+  again[#again + 1] = write_state(WAITING, s)
+  due[#due + 1] = T + delay
+  due[#due + 1] = key
+end
+
+local function put_waiting(again, due)
+  bulk('HSET', U .. ':s', again)
+  bulk('ZADD', U .. ':w', due)
 end
 
 -- Answers everybody who waits for something that is not yet asked.
 local function drain(code, detail)
-  for _, key in ipairs(redis.call('ZRANGE', U .. ':w', 0, -1)) do
-    post(redis.call('HGET', flight(key), 'ps'), key, code, detail)
-    redis.call('DEL', flight(key))
-  end
+  local keys = redis.call('ZRANGE', U .. ':w', 0, -1)
+  for i, text in ipairs(states(keys)) do post(read_state(text).ps, keys[i], code, detail) end
+  drop(keys)
   redis.call('DEL', U .. ':w')
 end
 
 -- The flights of a call whose process is gone wait again; a query that was lost so often is given up.
 local function release(token)
-  for _, key in ipairs(redis.call('LRANGE', U .. ':k:' .. token, 1, -1)) do
-    local f = redis.call('HMGET', flight(key), 't', 'ps', 'n')
-    if f[1] == token then
-      if not any_alive(f[2]) then
-        drop(key)
-      elseif int(f[3]) + 1 >= O.tries then
-        post(f[2], key, 'u', 'the processes that asked died')
-        drop(key)
+  local keys = redis.call('LRANGE', U .. ':k:' .. token, 1, -1)
+  local of, again, due, gone = states(keys), {}, {}, {}
+  for i, key in ipairs(keys) do
+    local s = read_state(of[i])
+    if s.token == token then
+      s.n, s.cap = s.n + 1, 1
+      if any_alive(s.ps) and s.n < O.tries then
+        wait_again(again, due, key, s, 0)
       else
-        redis.call('HSET', flight(key), 'n', int(f[3]) + 1, 'cap', 1)
-        wait_again(key, 0)
+        post(s.ps, key, 'u', 'the processes that asked died')
+        gone[#gone + 1] = key
       end
     end
   end
+  put_waiting(again, due)
+  drop(gone)
   redis.call('DEL', U .. ':k:' .. token)
 end
 
@@ -209,7 +262,10 @@ end
 local function take()
   local calls, wake = {}, -1
   if O.calls == 0 then return calls, wake end
-  redis.call('ZREMRANGEBYSCORE', U .. ':p', '-inf', T)
+  for _, permit in ipairs(redis.call('ZRANGEBYSCORE', U .. ':p', '-inf', T)) do
+    redis.call('ZREM', U .. ':p', permit)
+    release(string.match(permit, '|(.+)$'))
+  end
   local items = 0
   for i = 1, O.calls do
     local first = redis.call('ZRANGE', U .. ':w', 0, 0, 'WITHSCORES')
@@ -227,35 +283,42 @@ local function take()
       wake = O.window - (T - head)
       break
     end
-    local chosen, items_of, bytes, suspects = {}, {}, 0, false
-    for _, key in ipairs(redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, size)) do
-      local f = redis.call('HMGET', flight(key), 'q', 'ps', 'n', 'wt', 'cap')
-      if not f[1] or not any_alive(f[2]) then
-        drop(key)
-      else
-        local cap = int(f[5])
-        if #chosen == 0 then suspects = cap > 0 end
+    local keys = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, size)
+    local queries, of = all_of('HMGET', U .. ':q', keys), states(keys)
+    local token = O.token .. '.' .. i
+    local chosen, taken, items_of, gone, bytes, suspects = {}, {}, {}, {}, 0, false
+    for n, key in ipairs(keys) do
+      local s = read_state(of[n])
+      local mine = has(s.ps, ME)
+      if not any_alive(s.ps) then
+        gone[#gone + 1] = key
+      elseif mine or queries[n] then
+        local query = queries[n] or ''
+        if #chosen == 0 then suspects = s.cap > 0 end
         -- What may have spoiled a batch travels with its like only.
-        local room = cap > 0 and math.min(size, cap) or size
-        if (cap > 0) == suspects and #chosen < room and (#chosen == 0 or bytes + #f[1] <= O.bytes) then
+        local room = s.cap > 0 and math.min(size, s.cap) or size
+        if (s.cap > 0) == suspects and #chosen < room and (#chosen == 0 or bytes + #query <= O.bytes) then
           size = room
-          bytes = bytes + #f[1]
+          bytes = bytes + #query
           chosen[#chosen + 1] = key
-          local has = string.find(f[2], ' ' .. ME .. ' ', 1, true)
-          items_of[#items_of + 1] = { key, has and '' or f[1], tostring(int(f[3])), tostring(int(f[4])) }
+          taken[#taken + 1] = key
+          taken[#taken + 1] = write_state(token, s)
+          items_of[#items_of + 1] = { key, mine and '' or query, tostring(s.n), tostring(s.wt) }
         end
       end
     end
+    drop(gone)
+    bulk('ZREM', U .. ':w', gone)
     if #chosen == 0 then
-      wake = 0
+      -- Only dropped some, or what is left is for those who know the query.
+      wake = #gone > 0 and 0 or -1
+      if #gone == 0 then break end
     else
-      local token = O.token .. '.' .. i
       local permit = ME .. '|' .. token
       redis.call('ZADD', U .. ':p', T + O.permit, permit)
       redis.call('RPUSH', U .. ':k:' .. token, T, unpack(chosen))
-      redis.call('PEXPIRE', U .. ':k:' .. token, O.permit * 2)
       redis.call('ZREM', U .. ':w', unpack(chosen))
-      for _, key in ipairs(chosen) do redis.call('HSET', flight(key), 's', 't', 't', token) end
+      redis.call('HSET', U .. ':s', unpack(taken))
       if probe then
         if S.breaker == 'open' then turn('half') end
         S.probe = permit
@@ -275,12 +338,18 @@ local function take()
   return calls, wake
 end
 
+-- What an upstream has in Redis goes when nobody has asked it for long.
+local function stay()
+  redis.call('PEXPIRE', U, 604800000)
+  for _, name in ipairs({ ':w', ':q', ':s' }) do redis.call('PEXPIRE', U .. name, 3600000) end
+end
+
 -- What every script answers: wake ms, events, calls; then its own.
 local function reply(own)
   local calls, wake = take()
   if O.calls == 0 and redis.call('ZCARD', U .. ':p') < O.concurrency then
     local first = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, 1)
-    if first[1] then post(redis.call('HGET', flight(first[1]), 'ps'), first[1], 'k', '', ME) end
+    if first[1] then post(read_state(redis.call('HGET', U .. ':s', first[1])).ps, first[1], 'k', '', ME) end
   end
   send()
   return { tostring(wake), events, calls, own or {} }

@@ -1,4 +1,4 @@
-// The fleet's shared state as a process sees it: the five scripts, their options and what they answer. Every answer may
+// The fleet's shared state as a process sees it: the scripts, their options and what they answer. Every answer may
 // bring calls to make; a message may bring answers that other processes got.
 
 import type { Redis } from 'ioredis';
@@ -10,6 +10,7 @@ const FOLDER = new URL('.', import.meta.url);
 const JOIN = loadScript(FOLDER, 'join', { allowOom: true });
 const TAKE = loadScript(FOLDER, 'take', { allowOom: true });
 const SETTLE = loadScript(FOLDER, 'settle', { allowOom: true });
+const TELL = loadScript(FOLDER, 'tell', { allowOom: true });
 const LEAVE = loadScript(FOLDER, 'leave', { allowOom: true });
 const BEAT = loadScript(FOLDER, 'beat', { allowOom: true });
 
@@ -100,7 +101,6 @@ export class Exchange {
       lease: l.leaseMs ?? 10_000,
       grace: 3_000,
       lost: 3_000,
-      flight: 120_000,
       tries: l.tries ?? 5,
       patience: l.patienceMs ?? 120_000,
       threshold: l.breakerThreshold ?? 5,
@@ -122,10 +122,10 @@ export class Exchange {
       now: boolean;
       shown: string;
     },
-    wanted: readonly { key: string; sealed: Buffer }[],
+    wanted: readonly { key: string; sealed: Buffer | null }[],
   ): Promise<ExchangeReply> {
     const { epoch, cache, ttlMs, budget, joined, now } = options;
-    const args = wanted.flatMap((one) => [one.key, one.sealed]);
+    const args = wanted.flatMap((one) => [one.key, one.sealed ?? '']);
     const own = { epoch, cache, ttl: cache ? ttlMs : 0, budget: budget ?? -1, joined, now };
     return this.run(JOIN, own, [options.shown, ...args]);
   }
@@ -142,6 +142,14 @@ export class Exchange {
     const { outcome, why, pauseMs, halved, restored, single } = said;
     const own = { settled: call.token, gen: call.generation, outcome, pause: pauseMs, halved, restored, single };
     return this.run(SETTLE, own, [why, ...items.flatMap((i) => [i.key, i.code, i.value, i.number])]);
+  }
+
+  tell(queries: readonly { key: string; sealed: Buffer }[]): Promise<ExchangeReply> {
+    return this.run(
+      TELL,
+      {},
+      queries.flatMap((one) => [one.key, one.sealed]),
+    );
   }
 
   leave(keys: readonly string[]): Promise<ExchangeReply> {

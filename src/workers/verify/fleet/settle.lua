@@ -53,30 +53,34 @@ if O.single and not S.single then
   events[#events + 1] = { 'single', why }
 end
 
-for i = 3, #ARGV, 4 do
-  local key, code, value = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local f = redis.call('HMGET', flight(key), 't', 'ps', 'ttl')
-  if f[1] == token then
-    if code == 'a' then
+local keys = {}
+for i = 3, #ARGV, 4 do keys[#keys + 1] = ARGV[i] end
+local of = states(keys)
+local again, due, gone, keeps = {}, {}, {}, {}
+for i, key in ipairs(keys) do
+  local s = read_state(of[i])
+  if s.token == token then
+    local at = 4 * i - 1
+    local what, value, number = ARGV[at + 1], ARGV[at + 2], int(ARGV[at + 3])
+    if what == 'a' and any_alive(s.ps) then
       local n, wt, cap = string.match(value, '^(%d+) (%d+) (%d+)$')
-      if any_alive(f[2]) then
-        redis.call('HSET', flight(key), 'n', n, 'wt', wt, 'cap', cap)
-        wait_again(key, int(ARGV[i + 3]))
-      else
-        drop(key)
-      end
-    elseif code == 'l' then
-      -- To the run it makes a difference: an upstream that is down is waited for.
-      if S.breaker == 'open' then post(f[2], key, 'o', S.why) else post(f[2], key, 'u', value) end
-      drop(key)
+      wait_again(again, due, key, { n = int(n), wt = int(wt), cap = int(cap), ttl = s.ttl, ps = s.ps }, number)
     else
-      if code == 'v' and ARGV[i + 3] == '1' and int(f[3]) > 0 then keep(key, value, int(f[3])) end
-      post(f[2], key, code, value, ME)
-      redis.call('DEL', flight(key))
+      gone[#gone + 1] = key
+      if what == 'l' then
+        -- To the run it makes a difference: an upstream that is down is waited for.
+        local down = S.breaker == 'open'
+        post(s.ps, key, down and 'o' or 'u', down and S.why or value)
+      elseif what ~= 'a' then
+        if what == 'v' and number == 1 and s.ttl > 0 then keeps[#keeps + 1] = { key, value, s.ttl } end
+        post(s.ps, key, what, value, ME)
+      end
     end
   end
 end
-enter()
+put_waiting(again, due)
+drop(gone)
+keep(keeps)
 local code, detail = shut()
 if code then drain(code, detail) end
 purge()
