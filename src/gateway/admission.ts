@@ -52,6 +52,11 @@ export class Admission {
     });
   }
 
+  /** Takes without asking. */
+  add(units: number): void {
+    this.used += units;
+  }
+
   give(units: number): void {
     this.used -= units;
     this.call();

@@ -39,7 +39,9 @@ export class Bodies {
   ): Promise<T> {
     let taken = 0;
     const take = async (bytes: number): Promise<void> => {
-      if (hold) await this.memory.take(bytes, hold);
+      // Who was let in once goes on: two bodies that wait for each other's room would wait for ever.
+      if (hold && taken > 0) this.memory.add(bytes);
+      else if (hold) await this.memory.take(bytes, hold);
       else if (!this.memory.tryTake(bytes)) throw busy('the gateway holds as many requests as its memory allows', 1);
       taken += bytes;
     };

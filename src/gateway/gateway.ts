@@ -63,7 +63,8 @@ const LIMITS: GatewayLimits = {
   bodyIdleMs: 30_000,
   requests: 4_096,
   samples: 100_000,
-  bytes: 256 * 1024 * 1024,
+  // What is made of a body takes up to ten times its size.
+  bytes: 128 * 1024 * 1024,
   rewardSamples: 16_384,
   rewardAnswerMs: 165_000,
   heartbeatMs: 10_000,

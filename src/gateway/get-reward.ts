@@ -11,6 +11,7 @@ import type { Bodies } from './body.ts';
 import type { ScoreConfig, ScoreConfigs } from './configs.ts';
 import { CallerGone, type Exchange } from './exchange.ts';
 import { Joins } from './joins.ts';
+import { linked } from './linked.ts';
 import { readRewardRequest, refusal, rewardBody } from './mapping/openrlhf.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { noResult, type Outcome, outcomeOf } from './outcome.ts';
@@ -51,8 +52,8 @@ export class RewardCall {
     const mode = exchange.query.get('no_result') ?? 'floor';
     if (mode !== 'floor' && mode !== 'filter') return sayError(exchange, 400, 'no_result must be floor or filter');
     const until = exchange.cameAt + this.desk.answerMs;
-    const late = AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())));
     const { gone, request } = exchange;
+    const patience = linked([gone], until - performance.now());
     try {
       const config = this.desk.configs.get(exchange.query.get('config'));
       const answer = async (bytes: Buffer): Promise<void> => {
@@ -62,11 +63,13 @@ export class RewardCall {
         );
         if (joined) exchange.json(200, joined.value);
       };
-      await this.desk.bodies.with(request, gone, answer, AbortSignal.any([gone, late]));
+      await this.desk.bodies.with(request, gone, answer, patience.signal);
     } catch (error) {
       if (error instanceof Malformed) return exchange.json(400, error.body);
-      if (late.aborted && !gone.aborted) return sayError(exchange, 503, 'the request could not be read in time');
+      if (patience.late) return sayError(exchange, 503, 'the request could not be read in time');
       throw error;
+    } finally {
+      patience.release();
     }
   }
 
@@ -87,16 +90,17 @@ export class RewardCall {
     });
     const lost = noResult('verifier_unavailable', 'its turn did not come in time');
     const outcomes: Outcome[] = items.map(() => lost);
-    const waiting = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(until - performance.now())))]);
     const count = Math.max(1, items.length);
-    const entered = await samples.take(count, waiting).then(
+    const turn = linked([signal], until - performance.now());
+    const entered = await samples.take(count, turn.signal).then(
       () => true,
       () => false,
     );
+    turn.release();
     if (entered) {
       try {
         await scoreItems(askers, config, items, { until, signal }, (start, results) => {
-          for (const [i, one] of results.entries()) outcomes[start + i] = outcomeOf(one, false);
+          for (const [i, one] of results.entries()) outcomes[start + i] = outcomeOf(one, 'reward');
         });
       } finally {
         samples.give(count);

@@ -1,6 +1,8 @@
 // A signal of one's own that follows others and the clock, and is let go of by hand: thousands of requests a second
 // would otherwise leave their timers and weak references to the garbage collector.
 
+import { setMaxListeners } from 'node:events';
+
 export interface Linked {
   readonly signal: AbortSignal;
   /** The time was over. */
@@ -12,6 +14,8 @@ export interface Linked {
 
 export function linked(parents: readonly AbortSignal[], withinMs: number | null = null): Linked {
   const controller = new AbortController();
+  // Every box and every query of a request listens to the same one.
+  setMaxListeners(0, controller.signal);
   const follow = (event: Event): void => controller.abort((event.target as AbortSignal).reason);
   let late = false;
   const timer =

@@ -12,12 +12,16 @@ export type Outcome =
   | { status: 'completed'; reward: number; more: ValueMap }
   | { status: 'no_result'; cause: Cause; detail: string };
 
-export function outcomeOf(result: VerifyResult, withParsed: boolean): Outcome {
+/** What is told beside the reward: nothing, the certificate, or also what was read in the completion. */
+export type Telling = 'reward' | 'report' | 'parsed';
+
+export function outcomeOf(result: VerifyResult, telling: Telling): Outcome {
   if (result.status === 'no_result') return result;
   if (!Number.isFinite(result.reward))
     return { status: 'no_result', cause: 'environment_error', detail: 'the reward is not a finite number' };
+  if (telling === 'reward') return { status: 'completed', reward: result.reward, more: new Map() };
   const more: ValueMap = new Map<string, Value>([['components', new Map(Object.entries(result.components))]]);
-  if (withParsed) more.set('parsed', result.parsed && parsedToValue(result.parsed));
+  if (telling === 'parsed') more.set('parsed', result.parsed && parsedToValue(result.parsed));
   more.set('report', result.report && reportToValue(result.report));
   more.set('cache_key', result.cacheKey).set('cached', result.cached);
   if (result.floored !== null) more.set('floored', result.floored);

@@ -97,7 +97,7 @@ export class ScoreCall {
         await scoreItems(askers, config, items, patience, (start, results) =>
           add(
             start,
-            results.map((one) => outcomeOf(one, parsed)),
+            results.map((one) => outcomeOf(one, parsed ? 'parsed' : 'report')),
           ),
         );
       if (signal.aborted) throw signal.reason;

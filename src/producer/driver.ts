@@ -20,10 +20,13 @@ const ROUND_MS = 100;
 const LEASE_EVERY_MS = 2_000;
 /** Groups opened in one script call. */
 const OPEN_BATCH = 64;
+const CLOSE_BATCH = 200;
 const DUE_BATCH = 500;
 /** Share of Redis's maxmemory above which nothing new is opened. */
 const HIGH_WATER = 0.6;
 const MEMORY_EVERY_MS = 1_000;
+/** A round of a cancelled run closes groups for this long. */
+const CANCEL_SLICE_MS = 1_000;
 /** A paused run is tried again after this, then after twice as long, up to the last. */
 const PROBE_MS = [2_000, 30_000] as const;
 
@@ -134,14 +137,20 @@ export class Driver {
     }
   }
 
+  /** Groups that were never opened are opened only to be closed: a plan of 100,000 must not take a round for each batch. */
   private async finishCancelled(tick: Tick): Promise<DriverEnd | null> {
-    await this.ledger.closeOpen(200);
-    if (tick.next < this.options.plan.length) {
-      const batch = this.options.plan.slice(tick.next, tick.next + OPEN_BATCH);
-      await this.ledger.openGroups(this.epoch, tick.next, batch);
-      await this.ledger.closeOpen(200);
-      return null;
-    }
+    const { plan } = this.options;
+    const until = performance.now() + CANCEL_SLICE_MS;
+    let next = tick.next;
+    do {
+      if ((await this.ledger.closeOpen(CLOSE_BATCH)) === CLOSE_BATCH) continue;
+      if (next >= plan.length) break;
+      if (await this.isFull()) return null;
+      const taken = await this.ledger.openGroups(this.epoch, next, plan.slice(next, next + OPEN_BATCH));
+      if (taken < 0) return null;
+      next += taken;
+    } while (performance.now() < until);
+    if (next < plan.length || tick.closed < this.options.groups) return null;
     return (await this.ledger.field('manifest')) === null ? null : { state: 'cancelled' };
   }
 

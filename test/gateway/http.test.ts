@@ -3,7 +3,9 @@ import net, { type AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Keys } from '../../src/gateway/keys.ts';
-import { refuseOpen } from '../../src/gateway/server.ts';
+import { GatewayServer, refuseOpen } from '../../src/gateway/server.ts';
+import { readConfig } from '../../src/shared/config.ts';
+import { openLog } from '../../src/shared/log.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 import {
   call,
@@ -333,4 +335,23 @@ test('a stop lets what is under way end, takes nothing new, and frees the port a
   next.close();
   agent.destroy();
   expect(await redis.redis.ping()).toBe('PONG');
+});
+
+test('what comes before the gateway is ready is held, and then served', async () => {
+  const log = openLog({ ...readConfig(), logLevel: 'silent' }, 'gateway');
+  const server = await GatewayServer.bind({ host: '127.0.0.1', port: 0, keys: new Keys(null), log });
+  try {
+    const early = call(`${server.url}/v1/runs`);
+    const ready = await call(`${server.url}/readyz`);
+    expect([ready.status, ready.json]).toEqual([503, { ready: false, missing: ['the gateway starts'] }]);
+    server.open({
+      serve: async (exchange) => exchange.json(200, '"served"'),
+      missing: async () => [],
+      drain: () => {},
+    });
+    expect((await early).json).toBe('served');
+    expect((await call(`${server.url}/readyz`)).status).toBe(200);
+  } finally {
+    await server.drain(0, AbortSignal.abort());
+  }
 });

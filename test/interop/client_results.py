@@ -39,14 +39,15 @@ def refused(call: Any) -> FarmError:
 def spec(folder: Path) -> Path:
     file = folder / "spec.json"
     tasks = [
-        {"id": f"t{i}", "env": "guess", "config": {"low": 1, "high": 9, "max_guesses": 5}, "seed": i} for i in range(GROUPS)
+        {"id": f"t{i}", "env": "guess", "config": {"low": 1, "high": 9, "max_guesses": 5}, "seed": i}
+        for i in range(GROUPS)
     ]
     policy = {"kind": "scripted", "actions": [4, 2, 6, 1]}
     file.write_text(json.dumps({"name": RUN, "group_size": 4, "tasks": tasks, "policy": policy}))
     return file
 
 
-def gateway(port: int) -> "subprocess.Popen[bytes]":
+def gateway(port: int) -> subprocess.Popen[bytes]:
     command = [str(CHECKOUT / "farm"), "serve", "--port", str(port)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, cwd=CHECKOUT
@@ -60,7 +61,10 @@ def follow(folder: Path) -> None:
     """The run is at work; the gateway that is asked is killed again and again, once it is asked to drain."""
     run = subprocess.Popen(
         [str(CHECKOUT / "farm"), "run", str(spec(folder)), "--run-id", RUN, "--workers", "1"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=CHECKOUT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=CHECKOUT,
     )
     client = FarmClient(URL)
     while True:
@@ -102,7 +106,11 @@ def follow(folder: Path) -> None:
         run.wait(60)
     cursors = [record["cursor"] for record in records]
     groups = sorted(record["group"] for record in records)
-    check("every group once, whatever gateways do", groups == list(range(GROUPS)) and len(set(cursors)) == GROUPS, gateways_ended=ends)
+    check(
+        "every group once, whatever gateways do",
+        groups == list(range(GROUPS)) and len(set(cursors)) == GROUPS,
+        gateways_ended=ends,
+    )
     plain = list(iter_results(URL, RUN, follow=False))
     check("the same order and content as without trouble", plain == records)
     check("behind any cursor", list(iter_results(URL, RUN, cursors[100])) == records[101:])
@@ -119,16 +127,27 @@ def main() -> None:
     check("an idempotency key is answered once", again[0] == again[1])
     env = {"name": "guess", "config": {"low": 1, "high": 9, "max_guesses": 3}, "seed": 7}
     guesses = client.score(["p"] * 9, [str(n) for n in range(1, 10)], env=env)
-    check("in an environment one guess is right", sorted(guesses.rewards)[-1] == 1.0 and guesses.rewards.count(1.0) == 1, rewards=guesses.rewards)
+    check(
+        "in an environment one guess is right",
+        sorted(guesses.rewards)[-1] == 1.0 and guesses.rewards.count(1.0) == 1,
+        rewards=guesses.rewards,
+    )
     began = time.monotonic()
     many = [decision("permit", age=18 + n % 50) for n in range(5000)]
     rewards = client.score(["p"] * 5000, many, metadata=[{"gold": "permit"}] * 5000).rewards
     check("5000 samples in one call", rewards == [scores.rewards[0]] * 5000, seconds=round(time.monotonic() - began, 2))
     began = time.monotonic()
     dead = client.score(["p"], [right], config="dead", deadline_s=1)
-    check("a verifier that is away is no result, by the deadline", dead.rewards == [None] and time.monotonic() - began < 2.5, causes=dead.causes)
+    check(
+        "a verifier that is away is no result, by the deadline",
+        dead.rewards == [None] and time.monotonic() - began < 2.5,
+        causes=dead.causes,
+    )
     check("a wrong key is refused", refused(lambda: FarmClient(URL, api_key="wrong").score(["p"], ["c"])).status == 401)
-    check("an unknown config is refused", refused(lambda: client.score(["p"], ["c"], config="nobody")).status in (400, 404))
+    check(
+        "an unknown config is refused",
+        refused(lambda: client.score(["p"], ["c"], config="nobody")).status in (400, 404),
+    )
     check("an unknown run is refused", refused(lambda: client.status("nobody")).status == 404)
     basic = URL.replace("http://", f"http://any:{KEY}@")
     check("the key may stand in the URL", FarmClient(basic).score(["p"], ["c"]).rewards == [-1.0])

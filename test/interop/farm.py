@@ -63,7 +63,7 @@ def process(args: List[str], environment: Dict[str, str], folder: Path) -> Itera
             _stop(process)
 
 
-def _first_line(process: "subprocess.Popen[bytes]", log: Path) -> str:
+def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:
     """The base URL on stdout means that it is ready."""
     deadline, text = time.monotonic() + START_S, b""
     while b"\n" not in text:
@@ -75,7 +75,7 @@ def _first_line(process: "subprocess.Popen[bytes]", log: Path) -> str:
     return text.decode().split("\n")[0]
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     for sent in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break

@@ -65,20 +65,32 @@ async def main() -> None:
         return float(value[0] if isinstance(value, list) else value)
 
     right, wrong, none = map(single, rewards)
-    check("right above wrong above unreadable, which earns the floor", right > wrong > none == FLOOR, rewards=[right, wrong, none])
+    check(
+        "right above wrong above unreadable, which earns the floor",
+        right > wrong > none == FLOOR,
+        rewards=[right, wrong, none],
+    )
 
     short = await reward_of(executor, RIGHT, max_length=340)
     check("a prompt that was cut on the left is still told from the answer", single(short["reward"]) == right)
 
     unlabelled = await reward_of(executor, RIGHT, label="")
-    check("a sample without a label has its reward too", single(unlabelled["reward"]) > FLOOR, reward=single(unlabelled["reward"]))
+    check(
+        "a sample without a label has its reward too",
+        single(unlabelled["reward"]) > FLOOR,
+        reward=single(unlabelled["reward"]),
+    )
 
     began = time.monotonic()
     texts = [RIGHT if i % 2 else WRONG for i in range(512)]
     answers = await asyncio.gather(*(reward_of(executor, text) for text in texts))
     seconds = time.monotonic() - began
     got = [None if answer["reward"] is None else single(answer["reward"]) for answer in answers]
-    check("512 samples at once, a connection each", got == [right if i % 2 else wrong for i in range(512)], seconds=round(seconds, 2))
+    check(
+        "512 samples at once, a connection each",
+        got == [right if i % 2 else wrong for i in range(512)],
+        seconds=round(seconds, 2),
+    )
 
     both = SingleTurnAgentExecutor([URL, URL])
     two = [single((await reward_of(both, RIGHT))["reward"]) for _ in range(2)]

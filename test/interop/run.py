@@ -12,7 +12,12 @@ from farm import CHECKOUT, farm
 
 HERE = Path(__file__).resolve().parent
 CLIENT = CHECKOUT / "clients" / "python"
-SCRIPTS = {"client": "client_results.py", "trl": "trl_grpo.py", "openrlhf": "openrlhf_reward.py", "verl": "verl_reward.py"}
+SCRIPTS = {
+    "client": "client_results.py",
+    "trl": "trl_grpo.py",
+    "openrlhf": "openrlhf_reward.py",
+    "verl": "verl_reward.py",
+}
 SCRIPT_S = 900
 
 

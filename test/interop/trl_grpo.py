@@ -52,8 +52,16 @@ def model_and_tokenizer() -> Any:
     )
     torch.manual_seed(3)
     shape = Qwen2Config(
-        vocab_size=len(vocabulary), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=None,
+        vocab_size=len(vocabulary),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
     )
     return Qwen2ForCausalLM(shape), tokenizer
 
@@ -63,9 +71,22 @@ def train(rewards: Any, rloo: bool = False, steps: int = STEPS, **more: Any) -> 
     settings, trainer_class = (RLOOConfig, RLOOTrainer) if rloo else (GRPOConfig, GRPOTrainer)
     with tempfile.TemporaryDirectory() as folder:
         arguments = settings(
-            output_dir=folder, use_cpu=True, bf16=False, beta=0.0, report_to=[], save_strategy="no", logging_steps=1,
-            per_device_train_batch_size=BATCH, num_generations=GROUP, max_completion_length=1, max_steps=steps,
-            learning_rate=5e-3, lr_scheduler_type="constant", disable_tqdm=True, seed=5, **more,
+            output_dir=folder,
+            use_cpu=True,
+            bf16=False,
+            beta=0.0,
+            report_to=[],
+            save_strategy="no",
+            logging_steps=1,
+            per_device_train_batch_size=BATCH,
+            num_generations=GROUP,
+            max_completion_length=1,
+            max_steps=steps,
+            learning_rate=5e-3,
+            lr_scheduler_type="constant",
+            disable_tqdm=True,
+            seed=5,
+            **more,
         )
         data = Dataset.from_dict({"prompt": ["case"] * 64, "gold": ["permit"] * 64, "row": list(range(64))})
         trainer = trainer_class(
@@ -107,7 +128,11 @@ def main() -> None:
     log = train(FarmReward(lossy.url, "grant"))
     share = lossy.lost / lossy.seen
     logged = mean(log, "farm/no_result/sandbox_lost")
-    check("three in ten are lost, and logged by cause", 0.25 < share < 0.35 and abs(logged / BATCH - share) < 1e-6, share=share)
+    check(
+        "three in ten are lost, and logged by cause",
+        0.25 < share < 0.35 and abs(logged / BATCH - share) < 1e-6,
+        share=share,
+    )
     rises("GRPO, 30% of the members lost", log, best, lost=lossy.lost, members=lossy.seen)
 
     pair = [AsyncFarmReward(lossy.url, "grant"), AsyncFarmReward(URL, "grant", name="second")]

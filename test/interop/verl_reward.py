@@ -45,7 +45,11 @@ def manager(url: str, *more: str) -> Any:
 def sample(text: str) -> DataProto:
     ids = torch.tensor([[ord(c) for c in text]])
     prompt = torch.zeros((1, 4), dtype=torch.long)
-    tensors = {"prompts": prompt, "responses": ids, "attention_mask": torch.ones((1, 4 + ids.shape[1]), dtype=torch.long)}
+    tensors = {
+        "prompts": prompt,
+        "responses": ids,
+        "attention_mask": torch.ones((1, 4 + ids.shape[1]), dtype=torch.long),
+    }
     rows = {
         "data_source": "grants",
         "reward_model": {"style": "rule", "ground_truth": "permit"},
@@ -75,20 +79,35 @@ async def main() -> None:
     naive = manager(URL, config)
     check("the naive manager awaits the function", naive.is_async_reward_score)
     right, wrong, none = await scores(naive, [RIGHT, WRONG, "I do not know"])
-    check("right above wrong above unreadable, which earns the floor", right > wrong > none == -1.0, rewards=[right, wrong, none])
+    check(
+        "right above wrong above unreadable, which earns the floor",
+        right > wrong > none == -1.0,
+        rewards=[right, wrong, none],
+    )
 
     answer = await naive.run_single(sample(RIGHT))
-    check("its extra keys are the same for all, and acc is none of them", answer["reward_extra_info"] == {"score": right, "no_result": 0.0})
+    check(
+        "its extra keys are the same for all, and acc is none of them",
+        answer["reward_extra_info"] == {"score": right, "no_result": 0.0},
+    )
 
     began = time.monotonic()
     texts = [RIGHT if i % 2 else WRONG for i in range(512)]
     got = await scores(naive, texts)
-    check("512 samples at once", got == [right if i % 2 else wrong for i in range(512)], seconds=round(time.monotonic() - began, 2))
+    check(
+        "512 samples at once",
+        got == [right if i % 2 else wrong for i in range(512)],
+        seconds=round(time.monotonic() - began, 2),
+    )
 
     lossy = Lossy(URL, 0.3)
     got = await scores(manager(lossy.url, config), [RIGHT] * 200)
     raised = sum(isinstance(one, NoResult) for one in got)
-    check("what is lost raises, its siblings have their reward", raised == lossy.lost and got.count(right) == 200 - raised > 0, lost=raised)
+    check(
+        "what is lost raises, its siblings have their reward",
+        raised == lossy.lost and got.count(right) == 200 - raised > 0,
+        lost=raised,
+    )
 
     floored = await scores(manager(lossy.url, config, f"+{FUNCTION}.reward_kwargs.floor=-1"), [RIGHT] * 50)
     check("with a floor nothing raises", set(floored) == {right, -1.0})

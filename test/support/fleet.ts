@@ -2,8 +2,9 @@
 
 import type { ValueMap } from '../../src/shared/json/value.ts';
 import { openRedis } from '../../src/shared/redis/connect.ts';
-import { type AskOptions, type FleetAnswer, FleetAsker } from '../../src/workers/verify/fleet/asker.ts';
+import { type AskOptions, FleetAsker } from '../../src/workers/verify/fleet/asker.ts';
 import type { ExchangeLimits } from '../../src/workers/verify/fleet/exchange.ts';
+import type { FleetAnswer } from '../../src/workers/verify/fleet/waits.ts';
 import type { Query } from '../../src/workers/verify/wire-request.ts';
 import type { TestRedis } from './redis-server.ts';
 

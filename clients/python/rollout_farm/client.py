@@ -109,7 +109,9 @@ class FarmClient:
         body = self._transport.send("GET", f"/v1/runs/{quote(run, safe='')}", lambda: None, limits)
         return mapping(decode(body, "the run's state"), "the run's state")
 
-    def results(self, run: str, after: Optional[str] = None, follow: bool = True, **options: Any) -> Iterator[dict]:
+    def results(
+        self, run: str, after: Optional[str] = None, follow: bool = True, **options: Any
+    ) -> Iterator[Dict[str, Any]]:
         """The run's closed groups, see `iter_results`."""
         return follow_results(self._transport, lambda: self.status(run), run, after, follow, **options)
 
@@ -123,7 +125,7 @@ def iter_results(
     api_key: Optional[str] = None,
     idle_s: float = 60.0,
     patience_s: float = 600.0,
-) -> Iterator[dict]:
+) -> Iterator[Dict[str, Any]]:
     """Group records of a run, each exactly once and in order, from behind the cursor `after`.
 
     With `follow` it waits for more until the run has ended. A lost connection is taken up again behind the last
@@ -251,7 +253,7 @@ def together(works: Sequence[Callable[[], T]]) -> List[T]:
 async def in_thread(work: Callable[[], T], abort: Abort) -> T:
     """A thread of its own for a blocking call: the loop's pool is small, and one slow call must not hold up others."""
     loop = asyncio.get_running_loop()
-    future: "asyncio.Future[T]" = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
     def settle(value: Union[T, None], problem: Optional[BaseException]) -> None:
         if future.done():

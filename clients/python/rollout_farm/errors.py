@@ -6,7 +6,7 @@ between processes.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional, Type
 
 
 class FarmError(Exception):
@@ -33,8 +33,8 @@ class FarmError(Exception):
         return (_rebuild, (type(self), dict(self.__dict__)))
 
 
-def _rebuild(kind: type, state: dict) -> FarmError:
-    error: FarmError = kind.__new__(kind)
+def _rebuild(kind: Type[FarmError], state: Dict[str, Any]) -> FarmError:
+    error = kind.__new__(kind)
     Exception.__init__(error, state["message"])
     error.__dict__.update(state)
     return error

@@ -28,7 +28,7 @@ def follow_results(
     *,
     idle_s: float = 60.0,
     patience_s: float = 600.0,
-) -> Iterator[dict]:
+) -> Iterator[Dict[str, Any]]:
     cursor = after
     quiet_since = time.monotonic()
     attempt = 0
@@ -61,7 +61,9 @@ def follow_results(
         attempt += 1
         if time.monotonic() + wait - quiet_since >= patience_s:
             raise FarmUnavailable(
-                transport.key.scrub(f"{transport.address} gave no results of {run} for {patience_s:g} s: {failure.reason}"),
+                transport.key.scrub(
+                    f"{transport.address} gave no results of {run} for {patience_s:g} s: {failure.reason}"
+                ),
                 hint=f"go on later with after={cursor!r}",
             )
         time.sleep(wait)

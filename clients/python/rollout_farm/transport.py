@@ -284,7 +284,9 @@ class Transport:
     def failure(self, problem: Exception, given_up: bool = False) -> Exception:
         """What an exception of the network means: something to try again, or not."""
         if isinstance(problem, ssl.SSLCertVerificationError):
-            return FarmRefused(f"the certificate of {self.address} is not trusted: {problem.verify_message}", code="tls")
+            return FarmRefused(
+                f"the certificate of {self.address} is not trusted: {problem.verify_message}", code="tls"
+            )
         if given_up or isinstance(problem, socket.timeout):
             return Failure("no answer in time")
         if isinstance(problem, http.client.IncompleteRead):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .client import DEFAULT_DEADLINE_S, FarmClient, Scores
 from .errors import FarmInputError, FarmUnavailable, NoResult
@@ -16,11 +16,20 @@ from .wire import Unsupported, is_list, plain
 
 # What TRL passes beside the dataset's columns.
 NOT_COLUMNS = frozenset(
-    {"trainer_state", "log_extra", "log_metric", "environments", "completion_ids", "prompt_ids", "prompts", "completions"}
+    {
+        "trainer_state",
+        "log_extra",
+        "log_metric",
+        "environments",
+        "completion_ids",
+        "prompt_ids",
+        "prompts",
+        "completions",
+    }
 )
 # After so many calls in a row without any answer the run is told, instead of training on nothing for ever.
 GIVE_UP_AFTER = 3
-_warned: set = set()
+_warned: Set[Tuple[str, str]] = set()
 
 
 class _Reward:
@@ -53,7 +62,7 @@ class _Reward:
         self.give_up_after = give_up_after
         self._client = FarmClient(url, api_key=api_key, deadline_s=deadline_s)
         self._unanswered = 0
-        self._causes: set = set()
+        self._causes: Set[str] = set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._client.url!r}, {self.config!r}, name={self.__name__!r})"

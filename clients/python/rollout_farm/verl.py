@@ -22,7 +22,9 @@ DEADLINE_S = 240.0
 WINDOW_MS = 5.0
 MAX_BATCH = 256
 MAX_REQUESTS = 32
-_batchers: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Dict[Any, _Batcher]]" = weakref.WeakKeyDictionary()
+# Prompt, completion, metadata.
+Sample = Tuple[Any, Any, Dict[str, Any]]
+_batchers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Dict[Any, _Batcher]] = weakref.WeakKeyDictionary()
 
 
 async def compute_score(
@@ -65,7 +67,7 @@ async def compute_score(
         return {"score": stand_in, "no_result": 1.0}
 
 
-def read_sample(data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any) -> Tuple[Any, Any, dict]:
+def read_sample(data_source: Any, solution_str: Any, ground_truth: Any, extra_info: Any) -> Sample:
     """(prompt, completion, metadata), checked here: what one sample holds must not cost the others of its request.
 
     What JSON cannot carry is left out of the metadata, field by field.
@@ -110,13 +112,13 @@ class _Batcher:
         self._config = config
         self._env = env
         self._window_s = window_ms / 1000
-        self._waiting: List[Tuple[float, Any, "asyncio.Future[float]"]] = []
+        self._waiting: List[Tuple[float, Any, asyncio.Future[float]]] = []
         self._timer: Optional[asyncio.TimerHandle] = None
-        self._requests: "set[asyncio.Task[None]]" = set()
+        self._requests: set[asyncio.Task[None]] = set()
 
-    async def score(self, sample: Tuple[Any, Any, dict]) -> float:
+    async def score(self, sample: Sample) -> float:
         loop = asyncio.get_running_loop()
-        future: "asyncio.Future[float]" = loop.create_future()
+        future: asyncio.Future[float] = loop.create_future()
         self._waiting.append((time.monotonic(), sample, future))
         if len(self._waiting) >= MAX_BATCH:
             self._send()
@@ -139,15 +141,14 @@ class _Batcher:
             task = asyncio.get_running_loop().create_task(self._request(batch))
             self._requests.add(task)
             task.add_done_callback(self._finished)
-            for _, _, future in batch:
-                future.add_done_callback(lambda _, t=task, b=batch: all(e[2].done() for e in b) and t.cancel())
+            _cancel_when_nobody_waits(task, [future for _, _, future in batch])
 
-    def _finished(self, task: "asyncio.Task[None]") -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         self._requests.discard(task)
         if self._waiting and self._timer is None:
             self._send()
 
-    async def _request(self, batch: List[Tuple[float, Any, "asyncio.Future[float]"]]) -> None:
+    async def _request(self, batch: List[Tuple[float, Any, asyncio.Future[float]]]) -> None:
         left = self._client.deadline_s - (time.monotonic() - batch[0][0])
         try:
             if left <= 0:
@@ -170,6 +171,19 @@ class _Batcher:
                     future.set_result(reward)
 
 
-def _fail(future: "asyncio.Future[float]", problem: Exception) -> None:
+def _cancel_when_nobody_waits(task: asyncio.Task[None], futures: List[asyncio.Future[float]]) -> None:
+    waiting = len(futures)
+
+    def gone(_: asyncio.Future[float]) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if waiting == 0:
+            task.cancel()
+
+    for future in futures:
+        future.add_done_callback(gone)
+
+
+def _fail(future: asyncio.Future[float], problem: Exception) -> None:
     if not future.done():
         future.set_exception(problem)

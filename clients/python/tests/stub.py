@@ -36,7 +36,7 @@ def group(number: int, run: str = "r") -> dict:
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: "StubServer"
+    server: StubServer
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -142,7 +142,7 @@ class StubServer(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-    def __enter__(self) -> "StubServer":
+    def __enter__(self) -> StubServer:
         return self
 
     def __exit__(self, *_: Any) -> None:

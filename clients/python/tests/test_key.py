@@ -46,7 +46,12 @@ class KeyOrder(unittest.TestCase):
         }.items():
             self.assertEqual(str(parse_address(url)[0]), shown)
         bad = ["farm:8787", "", "ftp://farm", "http://", "http://farm:99999", "http://farm?x=1", "http://farm#x", None]
-        bad += [f"http://any:{CANARY}/x@farm:8787", f"http://any:{CANARY}@farm:8787?q", f"any:{CANARY}@farm", f"http://a b:{CANARY}@fa rm"]
+        bad += [
+            f"http://any:{CANARY}/x@farm:8787",
+            f"http://any:{CANARY}@farm:8787?q",
+            f"any:{CANARY}@farm",
+            f"http://a b:{CANARY}@fa rm",
+        ]
         for url in bad:
             with self.subTest(url), self.assertRaises(FarmError) as caught:
                 parse_address(url)  # type: ignore[arg-type]

@@ -171,7 +171,9 @@ class Retries(ScoreCase):
         with self.assertRaises(FarmRefused) as caught:
             self.client.score(["p"], ["good"], config="x")
         error = caught.exception
-        self.assertEqual((error.code, error.message, error.hint, error.status), ("config_unknown", "no config x", "try again", 404))
+        self.assertEqual(
+            (error.code, error.message, error.hint, error.status), ("config_unknown", "no config x", "try again", 404)
+        )
         self.assertEqual(len(self.server.requests), 1)
 
     def test_a_redirect_is_not_followed(self) -> None:

@@ -25,7 +25,9 @@ class Verl(unittest.TestCase):
     def score(self, *solutions: str, **options: Any) -> list:
         async def main() -> list:
             calls = (
-                compute_score(data_source="d", solution_str=s, ground_truth="g", extra_info={}, url=self.server.url, **options)
+                compute_score(
+                    data_source="d", solution_str=s, ground_truth="g", extra_info={}, url=self.server.url, **options
+                )
                 for s in solutions
             )
             return await asyncio.gather(*calls, return_exceptions=True)

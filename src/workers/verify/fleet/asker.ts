@@ -8,7 +8,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../../../shared/errors.ts';
 import { fingerprint } from '../../../shared/ledger/run-settings.ts';
-import type { Log } from '../../../shared/log.ts';
 import { processIdentity } from '../../../shared/process-identity.ts';
 import type { RedisPlace } from '../../../shared/redis/connect.ts';
 import { cacheKey } from '../cache-key.ts';
@@ -16,17 +15,14 @@ import type { Answer } from '../client.ts';
 import type { Platform } from '../platform-call.ts';
 import type { Query } from '../wire-request.ts';
 import { CallDesk } from './call-desk.ts';
+import { type FleetLog, logEvent, spoken } from './coded.ts';
 import { type Coded, Exchange, type ExchangeLimits, type ExchangeReply } from './exchange.ts';
 import { readAnswer, writeQuery } from './flight-text.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import { Seal } from './seal.ts';
 import { BATCH, flightKey, shownUrl, upstreamId } from './upstream.ts';
-
-export type FleetAnswer = Answer & {
-  /** It was kept from an earlier call. */
-  cached: boolean;
-};
+import { type FleetAnswer, type Tell, type Wait, type WaitGroup, Waits } from './waits.ts';
 
 export interface AskOptions {
   /** Answers are shared within it: `RUN:INCARNATION` for a run, the config document's hash for `score` and the gateway. */
@@ -49,28 +45,10 @@ export interface FleetAskerOptions {
   place: RedisPlace;
   upstream: Platform;
   limits: ExchangeLimits;
-  log: Pick<Log, 'info' | 'warn' | 'debug'>;
+  log: FleetLog;
   random?: () => number;
   /** ms since 1970, for `Retry-After` dates. */
   now?: () => number;
-}
-
-interface Wait {
-  readonly key: string;
-  readonly query: Query;
-  readonly group: Group;
-  readonly told: Set<(answer: FleetAnswer) => void>;
-  state: 'new' | 'sent' | 'joined';
-  /** Not known to Redis at the last look. */
-  missing: boolean;
-  since: number;
-}
-
-interface Group {
-  epoch: string;
-  cache: boolean;
-  ttlMs: number;
-  budget: number | null;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -87,7 +65,7 @@ export class FleetAsker {
   private readonly desk: CallDesk;
   private readonly mailbox: Mailbox;
   private readonly heartbeat: Heartbeat;
-  private readonly waits = new Map<string, Wait>();
+  private readonly waits = new Waits();
   private fresh: Wait[] = [];
   private joined = 0;
   private flushing = false;
@@ -128,7 +106,7 @@ export class FleetAsker {
       redis,
       exchange: this.exchange,
       calls: () => this.desk.tokens,
-      waiting: (olderThanMs) => this.olderThan(olderThanMs),
+      waiting: (olderThanMs) => this.waits.olderThan(olderThanMs),
       onLook: (flight, coded) => this.onLook(flight, coded),
       onReply: (reply) => this.handle(reply),
     });
@@ -137,19 +115,19 @@ export class FleetAsker {
   /** One answer a query, in order. */
   ask(queries: readonly Query[], options: AskOptions): Promise<FleetAnswer[]> {
     if (this.closed || options.signal?.aborted) return Promise.resolve(queries.map(() => gone('stopped')));
-    const group: Group = {
+    const group: WaitGroup = {
       epoch: options.epoch,
       cache: options.cache,
       ttlMs: options.ttlMs ?? DAY_MS,
       budget: options.budget ?? null,
     };
-    const open: { wait: Wait; tell: (answer: FleetAnswer) => void }[] = [];
+    const open: [Wait, Tell][] = [];
     const answers = queries.map(
       (query) =>
         new Promise<FleetAnswer>((tell) => {
           const wait = this.waitFor(query, group);
           wait.told.add(tell);
-          open.push({ wait, tell });
+          open.push([wait, tell]);
         }),
     );
     const giveUp = (why: string): void => void this.giveUp(open, why);
@@ -171,11 +149,10 @@ export class FleetAsker {
     this.closed = true;
     this.exchange.closing = true;
     if (this.wake) clearTimeout(this.wake.timer);
-    const open = [...this.waits.values()].flatMap((wait) => [...wait.told].map((tell) => ({ wait, tell })));
     // A Redis that is away must not hold up the end of a process: what it does not hear of, leases tell it.
     const patience = new AbortController();
     const left = Promise.race([
-      this.giveUp(open, 'stopped'),
+      this.giveUp(this.waits.open(), 'stopped'),
       delay(LEAVE_MS, undefined, { signal: patience.signal }).catch(() => undefined),
     ]);
     await Promise.all([left, this.desk.close(graceMs)]);
@@ -184,7 +161,7 @@ export class FleetAsker {
     this.mailbox.close();
   }
 
-  private waitFor(query: Query, group: Group): Wait {
+  private waitFor(query: Query, group: WaitGroup): Wait {
     const { platformId } = this.options.upstream;
     const key = flightKey(this.id, group.epoch, cacheKey(platformId, query));
     const under = this.waits.get(key);
@@ -192,8 +169,7 @@ export class FleetAsker {
       this.joined++;
       return under;
     }
-    const wait: Wait = { key, query, group, told: new Set(), state: 'new', missing: false, since: performance.now() };
-    this.waits.set(key, wait);
+    const wait = this.waits.add(key, query, group);
     this.send(wait);
     return wait;
   }
@@ -212,7 +188,7 @@ export class FleetAsker {
     this.flushing = false;
     const byGroup = new Map<string, Wait[]>();
     for (const wait of this.fresh.splice(0)) {
-      if (wait.told.size === 0 || this.waits.get(wait.key) !== wait) continue;
+      if (wait.told.size === 0 || !this.waits.has(wait)) continue;
       const name = JSON.stringify(wait.group);
       const list = byGroup.get(name);
       if (list) list.push(wait);
@@ -226,7 +202,7 @@ export class FleetAsker {
   }
 
   private async join(waits: Wait[], now: boolean): Promise<void> {
-    const sent = waits.filter((wait) => this.waits.get(wait.key) === wait);
+    const sent = waits.filter((wait) => this.waits.has(wait));
     if (sent.length === 0) return;
     const { joined } = this;
     this.joined = 0;
@@ -247,7 +223,7 @@ export class FleetAsker {
       this.options.log.debug({ error: messageOf(error) }, 'the fleet could not be asked');
       this.joined += joined;
       const again = setTimeout(() => {
-        for (const wait of sent) if (this.waits.get(wait.key) === wait) this.send(wait);
+        for (const wait of sent) if (this.waits.has(wait)) this.send(wait);
       }, RETRY_MS);
       again.unref();
     }
@@ -301,51 +277,28 @@ export class FleetAsker {
   }
 
   private answer(flight: string, answer: Answer, cached: boolean): void {
-    const wait = this.waits.get(flight);
-    if (!wait) return;
-    this.waits.delete(flight);
-    for (const tell of wait.told) tell({ ...answer, cached });
+    this.waits.answer(flight, { ...answer, cached });
     this.rest();
   }
 
-  private giveUp(open: readonly { wait: Wait; tell: (answer: FleetAnswer) => void }[], why: string): Promise<void> {
-    const left: string[] = [];
-    for (const { wait, tell } of open) {
-      if (!wait.told.delete(tell)) continue;
-      tell(gone(why));
-      if (wait.told.size > 0 || this.waits.get(wait.key) !== wait) continue;
-      if (wait.state === 'new') this.waits.delete(wait.key);
-      else left.push(wait.key);
+  private async giveUp(open: readonly [Wait, Tell][], why: string): Promise<void> {
+    const keys = this.waits.giveUp(open, gone(why));
+    if (keys.length > 0) {
+      try {
+        this.handle(await this.exchange.leave(keys));
+      } catch (error) {
+        this.options.log.debug({ error: messageOf(error) }, 'could not leave');
+      }
+      for (const wait of this.waits.left(keys)) this.send(wait);
     }
     this.rest();
-    return left.length === 0 ? Promise.resolve() : this.leave(left);
-  }
-
-  /** The queries stay known until Redis has heard of it: a call with them may be on its way to us. */
-  private async leave(keys: readonly string[]): Promise<void> {
-    try {
-      this.handle(await this.exchange.leave(keys));
-    } catch (error) {
-      this.options.log.debug({ error: messageOf(error) }, 'could not leave');
-    }
-    for (const key of keys) {
-      const wait = this.waits.get(key);
-      if (!wait) continue;
-      if (wait.told.size === 0) this.waits.delete(key);
-      else this.send(wait);
-    }
-    this.rest();
-  }
-
-  private olderThan(ms: number): string[] {
-    const before = performance.now() - ms;
-    return [...this.waits.values()]
-      .filter((wait) => wait.state === 'joined' && wait.told.size > 0 && wait.since <= before)
-      .map((wait) => wait.key);
   }
 
   private handle(reply: ExchangeReply): void {
-    for (const [name, detail] of reply.events) this.tell(name, detail);
+    for (const [event, detail] of reply.events) {
+      const { upstream, log } = this.options;
+      logEvent(log, event, { upstream: shownUrl(upstream.baseUrl), platform: String(upstream.platformId), detail });
+    }
     for (const call of reply.calls) this.desk.make(call);
     if (reply.wakeMs >= 0 && !this.closed) this.wakeIn(reply.wakeMs);
     this.rest();
@@ -375,45 +328,6 @@ export class FleetAsker {
     this.heartbeat.stop();
     if (this.wake !== null) clearTimeout(this.wake.timer);
     this.wake = null;
-  }
-
-  /** What one script call of the whole fleet brought about: told once. */
-  private tell(name: string, detail: string): void {
-    const { upstream, log } = this.options;
-    const fields = { upstream: shownUrl(upstream.baseUrl), platform: String(upstream.platformId), detail };
-    const said = SAID[name];
-    if (said) log[said[0]](fields, said[1]);
-  }
-}
-
-const SAID: Record<string, ['info' | 'warn', string]> = {
-  open: ['warn', 'verifier circuit open'],
-  half: ['info', 'verifier circuit half open: one probe'],
-  closed: ['info', 'verifier circuit closed'],
-  rate_limited: ['warn', 'verifier rate limited: the fleet waits'],
-  refused: ['warn', 'verifier refuses key or platform'],
-  batch: ['info', 'verifier batches halved'],
-  single: ['info', 'verifier has no batch path: single calls'],
-};
-
-function spoken(code: string, detail: string): Answer {
-  switch (code) {
-    case 'x':
-      return { kind: 'unreadable', detail };
-    case 'm':
-      return { kind: 'misconfigured', detail };
-    case 'b':
-      return { kind: 'budget', detail: 'the run may not ask more queries' };
-    case 'o':
-      return { kind: 'unavailable', detail: `circuit open: ${detail}`, held: true };
-    case 'h':
-      return {
-        kind: 'unavailable',
-        detail: `rate limited for longer than a query may wait: ${detail}`,
-        held: true,
-      };
-    default:
-      return { kind: 'unavailable', detail };
   }
 }
 
