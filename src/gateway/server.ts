@@ -33,7 +33,9 @@ export interface ServerOptions {
 }
 
 const HEADERS_MS = 10_000;
+/** A request that comes before the gateway is ready waits so long; OpenRLHF’s, which may not be refused, longer. */
 const HOLD_MS = 30_000;
+const HOLD_REWARD_MS = 160_000;
 const DISCARD_MS = 2_000;
 /** More at once, and the kernel would drop connections that nobody refused. */
 const BACKLOG = 8_192;
@@ -177,7 +179,7 @@ export class GatewayServer {
   private async held(exchange: Exchange): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), HOLD_MS);
+      timer = setTimeout(() => resolve('late'), exchange.path === '/get_reward' ? HOLD_REWARD_MS : HOLD_MS);
     });
     const gone = new Promise<'gone'>((resolve) =>
       exchange.gone.addEventListener('abort', () => resolve('gone'), { once: true }),

@@ -61,6 +61,13 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
 
   let settings = before === null ? null : readSettings(before);
   const survey = await surveyShards(store, run);
+  if (survey.incarnation !== null && !survey.incarnation.endsWith(specMark(sha256(document)))) {
+    throw inputError(
+      'spec_changed',
+      `run ${run} has shards in ${store.address} that were made with another spec`,
+      'use another --run-id, or the spec as it was',
+    );
+  }
   if (settings === null) {
     const plan = await storePlan(store, planGroups(spec, options.source), spec.groupSize);
     await store.put(objectKey(sha256(document)), document);
@@ -68,7 +75,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       spec,
       plan,
       sha256(document),
-      survey.incarnation ?? randomBytes(6).toString('hex'),
+      survey.incarnation ?? newIncarnation(sha256(document)),
       options.ambertraceKey,
     );
     const opened = await ledger.open({
@@ -95,6 +102,15 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   await ledger.setField('sitting_since', String(Date.now()));
   await ledger.setField('draining', '0');
   return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
+}
+
+/** Drawn once a run, and marked with its spec: shards say with it which spec they are of, also where Redis has forgotten. */
+function newIncarnation(documentSha256: string): string {
+  return randomBytes(6).toString('hex') + specMark(documentSha256);
+}
+
+function specMark(documentSha256: string): string {
+  return documentSha256.slice(0, 12);
 }
 
 /** Hash of the spec of a run that is finished in the store, though Redis has forgotten it. */

@@ -36,7 +36,8 @@ def farm() -> Iterator[Dict[str, str]]:
             "FARM_API_KEY": KEY,
             "AMBERTRACE_API_KEY": "at_interop_0123456789",
         }
-        environment.pop("AMBERTRACE_BASE_URL", None)
+        for name in ("AMBERTRACE_BASE_URL", "REDIS_URL", "FARM_STORE"):
+            environment.pop(name, None)
         start = lambda *args: stack.enter_context(process(list(args), environment, folder))  # noqa: E731
         simulator = start("simulate", "--rulebook", "grant-eligibility")
         for name, url in (("grant", simulator), ("dead", "http://127.0.0.1:1")):

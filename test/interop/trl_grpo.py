@@ -20,7 +20,7 @@ from datasets import Dataset
 from farm import decision
 from lossy import Lossy
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 from rollout_farm import AsyncFarmReward, FarmReward, FarmUnavailable
@@ -92,6 +92,7 @@ def train(rewards: Any, rloo: bool = False, steps: int = STEPS, **more: Any) -> 
         trainer = trainer_class(
             model=model, reward_funcs=rewards, args=arguments, train_dataset=data, processing_class=tokenizer
         )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
         return [entry for entry in trainer.state.log_history if "reward" in entry]
 

@@ -48,7 +48,9 @@ def base() -> Path:
     cache().mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(cache()).free / 2**30
     if free < NEEDED_GB:
-        raise SystemExit(f"{cache()} has {free:.1f} GB free; torch and TRL need {NEEDED_GB}: set FARM_INTEROP_CACHE")
+        needs = f"{cache()} has {free:.1f} GB free, and torch and TRL need {NEEDED_GB}"
+        print(f"{needs}: make room, or name another folder in FARM_INTEROP_CACHE", file=sys.stderr)
+        sys.exit(3)
     print(f"setting up torch and TRL in {folder} (6 GB, a few minutes)", file=sys.stderr)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     _pip(python, BASE)
@@ -87,6 +89,7 @@ def environment(path: List[Path]) -> Dict[str, str]:
         "TRL_EXPERIMENTAL_SILENCE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "ignore",
     }
 
 

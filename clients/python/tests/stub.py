@@ -125,7 +125,7 @@ class StubServer(ThreadingHTTPServer):
         self.runs: Dict[str, Dict[str, Any]] = {}
         #: After how many bytes the next result streams break off; None lets one through.
         self.cuts: List[Optional[int]] = []
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True).start()
 
     def server_bind(self) -> None:
         # Not HTTPServer's, which asks the network for this machine's name.

@@ -152,10 +152,10 @@ class Retries(ScoreCase):
         self.assertEqual(third, second, "the farm may be at work on it: the same request joins that")
 
     def test_retry_after_is_kept_to(self) -> None:
-        self.server.script = [refuse(429, Retry_After="1")]
+        self.server.script = [refuse(429, Retry_After="0.4")]
         began = time.monotonic()
         self.client.score(["p"], ["good"])
-        self.assertGreaterEqual(time.monotonic() - began, 1.0)
+        self.assertGreaterEqual(time.monotonic() - began, 0.4)
 
     def test_a_retry_after_beyond_the_deadline_is_not_waited_for(self) -> None:
         self.server.script = [refuse(429, Retry_After="3600")]
@@ -203,12 +203,12 @@ class Retries(ScoreCase):
             self.assertLess(time.monotonic() - began, 1)
 
     def test_a_farm_that_hangs_or_drips_is_left_at_the_hard_limit(self) -> None:
-        self.grace(0.2)
-        for step in (hang(1), drip):
+        self.grace(0.1)
+        for step in (hang(0.6), drip):
             with self.subTest(str(step)):
                 self.server.script = [step]
                 began = time.monotonic()
-                self.assertRaises(FarmUnavailable, self.client.score, ["p"], ["good"], deadline_s=0.3)
+                self.assertRaises(FarmUnavailable, self.client.score, ["p"], ["good"], deadline_s=0.2)
                 self.assertLess(time.monotonic() - began, 1.5)
 
     def test_a_server_that_does_not_speak_http_is_not_taken_for_a_farm(self) -> None:

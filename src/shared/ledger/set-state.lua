@@ -7,4 +7,12 @@ local before = run_field('state')
 if not before then return 'unknown' end
 if before == 'done' or before == 'cancelled' or (ARGV[1] == 'done' and before == 'stopped') then return before end
 redis.call('HSET', RUN, 'state', ARGV[1], 'reason', ARGV[2], 'exit', ARGV[3], 'ticked', now())
+-- What was refused while the run rested is due at once, not after its turn.
+if ARGV[1] == 'running' and before ~= 'running' then
+  local t = now()
+  for _, id in ipairs(redis.call('ZRANGE', K .. ':live', 0, -1)) do
+    local g, m = string.match(id, '^(%d+)-(%d+)$')
+    if int(redis.call('HGET', group_key(g), m .. '.l')) <= t then redis.call('ZADD', K .. ':live', t, id) end
+  end
+end
 return before
