@@ -1,18 +1,23 @@
-// Ctrl-C and SIGTERM: the first drains, the second stops at once. Before there is anything to drain, the first ends the command.
+// Ctrl-C, SIGTERM and a terminal that closes: the first drains, the second stops at once. Before there is anything to drain, the first ends the command.
 
 import { EXIT } from '../shared/errors.ts';
 
-const STOP_WITHIN_MS = 5_000;
+const STOP_WITHIN_MS = 4_500;
+
+type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
 
 export class Interrupts {
   private count = 0;
-  private signal: 'SIGINT' | 'SIGTERM' = 'SIGINT';
+  private signal: Signal = 'SIGINT';
+  private force: () => void = () => {};
   private first: (() => void) | null = null;
   private readonly controller = new AbortController();
-  private readonly handlers: readonly (readonly ['SIGINT' | 'SIGTERM', () => void])[];
+  private readonly handlers: readonly (readonly [Signal, () => void])[];
 
   constructor() {
-    this.handlers = (['SIGINT', 'SIGTERM'] as const).map((signal) => [signal, () => this.came(signal)] as const);
+    this.handlers = (['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map(
+      (signal) => [signal, () => this.came(signal)] as const,
+    );
     for (const [signal, handler] of this.handlers) process.on(signal, handler);
   }
 
@@ -21,20 +26,25 @@ export class Interrupts {
     if (this.count > 0) action();
   }
 
+  /** What must not outlive us: called at the latest moment before a forced end. */
+  onForce(action: () => void): void {
+    this.force = action;
+  }
+
   /** Aborted by the second signal. */
   get second(): AbortSignal {
     return this.controller.signal;
   }
 
   get exitCode(): number {
-    return this.signal === 'SIGTERM' ? 143 : EXIT.interrupted;
+    return this.signal === 'SIGINT' ? EXIT.interrupted : this.signal === 'SIGTERM' ? 143 : 129;
   }
 
   close(): void {
     for (const [signal, handler] of this.handlers) process.off(signal, handler);
   }
 
-  private came(signal: 'SIGINT' | 'SIGTERM'): void {
+  private came(signal: Signal): void {
     this.count++;
     this.signal = signal;
     if (this.count === 1) {
@@ -43,6 +53,9 @@ export class Interrupts {
     }
     this.controller.abort();
     // Whatever hangs: twice means gone within five seconds. Containers end themselves without us.
-    setTimeout(() => process.exit(this.exitCode), STOP_WITHIN_MS).unref();
+    setTimeout(() => {
+      this.force();
+      process.exit(this.exitCode);
+    }, STOP_WITHIN_MS).unref();
   }
 }

@@ -251,7 +251,11 @@ async function main(): Promise<number> {
 }
 
 // A reader that goes away (| head) ends the command quietly.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`farm: stdout cannot be written: ${error.message}\n`);
+  process.exit(EXIT.missing);
+});
 process.exitCode = await main();
 await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
 process.exit();

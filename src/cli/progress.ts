@@ -1,7 +1,7 @@
 // How far a run is, on stderr: a bar on a terminal, a line now and then elsewhere.
 
-import type { Config } from '../shared/config.ts';
 import type { Tick } from '../shared/ledger/run-ledger.ts';
+import type { Screen } from './screen.ts';
 
 const WIDTH = 32;
 const LINE_EVERY_MS = 5_000;
@@ -10,38 +10,38 @@ const BAR_EVERY_MS = 100;
 export class Progress {
   private readonly run: string;
   private readonly total: number;
-  private readonly bar: boolean;
+  private readonly screen: Screen;
   private readonly began = performance.now();
   private shownAt = Number.NEGATIVE_INFINITY;
   private shown = '';
   private first: number | null = null;
 
-  constructor(run: string, total: number, config: Config) {
+  constructor(run: string, total: number, screen: Screen) {
     this.run = run;
     this.total = total;
-    this.bar = process.stderr.isTTY === true && config.color;
+    this.screen = screen;
   }
 
   show(tick: Tick): void {
     const now = performance.now();
     this.first ??= tick.accepted;
-    if (now - this.shownAt < (this.bar ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
+    if (now - this.shownAt < (this.screen.live ? BAR_EVERY_MS : LINE_EVERY_MS)) return;
     this.shownAt = now;
     const seconds = (now - this.began) / 1000;
     const rate = seconds > 1 ? (tick.accepted - this.first) / seconds : 0;
     const share = this.total === 0 ? 1 : tick.accepted / this.total;
     const paused = tick.state === 'paused' ? ' paused' : '';
     const figures = `${tick.accepted}/${this.total} members, ${tick.closed} groups closed, ${tick.begun} at work, ${rate.toFixed(1)}/s${paused}`;
-    if (this.bar) {
+    if (this.screen.live) {
       const full = Math.round(share * WIDTH);
-      process.stderr.write(`\r\x1b[K${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${figures}`);
+      this.screen.draw(`${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${figures}`);
     } else if (figures !== this.shown) {
-      process.stderr.write(`farm: ${this.run} ${figures}\n`);
+      this.screen.lines(`farm: ${this.run} ${figures}\n`);
     }
     this.shown = figures;
   }
 
   end(): void {
-    if (this.bar && this.shown !== '') process.stderr.write('\r\x1b[K');
+    this.screen.end();
   }
 }

@@ -19,12 +19,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const order = orderSchema.parse(JSON.parse(process.argv[2] ?? ''));
 const config = readConfig();
 const log = openLog(config, order.role);
+// A parent that was killed leaves a broken pipe behind: nothing to die of before the end.
+process.stderr.on('error', () => {});
 process.on('unhandledRejection', (error) => log.error({ error: messageOf(error) }, 'unhandled'));
 
+/** Less than the parent's own patience, and than a container's. */
+const STOP_MS = 4_000;
 let ending = false;
 const end = async (how: 'drain' | 'stop'): Promise<void> => {
   if (ending && how === 'drain') return;
   ending = true;
+  // Whatever hangs (a Redis that is away above all): a stop is over in seconds. Containers end themselves without us.
+  if (how === 'stop') setTimeout(() => process.exit(0), STOP_MS);
   const role = await starting;
   await role[how]();
   process.exit(0);

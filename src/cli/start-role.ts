@@ -19,7 +19,7 @@ export interface RoleSeat {
 }
 
 export async function startRole(config: Config, seat: RoleSeat, log: Log): Promise<Role> {
-  const { redis, place, farmId } = await connectRedis(config);
+  const { redis, place, farmId } = await connectRedis(config, { patient: true });
   const context: RoleContext = {
     config,
     redis,

@@ -6,6 +6,7 @@
 //    └─ stop ──4 s──> killed
 
 import { type ChildProcess, fork } from 'node:child_process';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
@@ -28,6 +29,8 @@ export interface SupervisorOptions {
   orders: readonly RoleOrder[];
   environment: Record<string, string>;
   log: Log;
+  /** Takes what the children log. */
+  lines: (text: string) => void;
   /** A child died by itself: its worker's name, and a signature of its death ('' if it was killed from outside). */
   onDeath: (worker: string, signature: string) => Promise<void>;
 }
@@ -57,10 +60,11 @@ export class Supervisor {
   private start(order: RoleOrder): void {
     const worker = `${order.role}-${process.pid}-${++this.started}-${Date.now().toString(36)}`;
     const child = fork(ROLE_MAIN, [JSON.stringify({ ...order, worker })], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: childEnvironment(this.options.environment),
       serialization: 'json',
     });
+    if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => this.options.lines(`${line}\n`));
     const ended = new Promise<void>((resolve) => {
       child.once('error', () => resolve());
       child.once('exit', (code, signal) => {
@@ -104,11 +108,14 @@ export class Supervisor {
   async stop(): Promise<void> {
     this.ending = true;
     this.tell('stop');
-    const timer = setTimeout(() => {
-      for (const child of this.children.values()) child.process.kill('SIGKILL');
-    }, STOP_MS);
+    const timer = setTimeout(() => this.kill(), STOP_MS);
     await this.allEnded();
     clearTimeout(timer);
+  }
+
+  /** At once, without a word. */
+  kill(): void {
+    for (const child of this.children.values()) child.process.kill('SIGKILL');
   }
 
   private tell(what: 'drain' | 'stop'): void {

@@ -50,11 +50,21 @@ export class Adopter {
   private async look(): Promise<void> {
     while (this.going) {
       try {
-        for (const run of await this.runs()) if (!this.driven.has(run)) await this.adopt(run);
+        for (const run of await this.runs()) if (!this.driven.has(run)) await this.tryAdopt(run);
       } catch (error) {
         this.options.log.debug({ error: messageOf(error) }, 'could not look for runs');
       }
       await wait(LOOK_MS);
+    }
+  }
+
+  /** One run whose store fails must not keep the others waiting. */
+  private async tryAdopt(run: string): Promise<void> {
+    try {
+      await this.adopt(run);
+    } catch (error) {
+      this.options.log.warn({ run, error: messageOf(error) }, 'could not drive');
+      await new RunLedger(this.options.redis, run).undrive(processIdentity()).catch(() => {});
     }
   }
 

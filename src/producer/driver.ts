@@ -43,13 +43,16 @@ export interface DriverOptions {
   onTick?: (tick: Tick) => void;
 }
 
-export type DriverEnd = { state: RunState } | { lost: true } | { drained: true };
+export type DriverEnd = { state: RunState } | { lost: true } | { drained: true } | { silent: true };
 
 export class Driver {
   private readonly ledger: RunLedger;
   private readonly options: DriverOptions;
   private epoch: string;
-  private draining = false;
+  private draining: () => void = () => {};
+  private readonly drained: Promise<void>;
+  /** Since when Redis has not answered, by our own clock: the run's does not run without it. */
+  private silentSince: number | null = null;
   private leasedAt = Number.NEGATIVE_INFINITY;
   private memoryAt = Number.NEGATIVE_INFINITY;
   private full = false;
@@ -62,28 +65,52 @@ export class Driver {
     this.options = options;
     this.epoch = epoch;
     this.ledger = new RunLedger(options.redis, run);
+    this.drained = new Promise((resolve) => {
+      this.draining = resolve;
+    });
   }
 
   /** Opens and queues nothing more; `drive` ends. */
   drain(): void {
-    this.draining = true;
+    this.draining();
   }
 
   /** Runs until the run is over, rests for good, or another driver has it. Rides through a Redis that is away. */
   async drive(): Promise<DriverEnd> {
-    for (;;) {
-      try {
-        const end = await this.round();
-        if (end !== null) return end;
-      } catch (error) {
-        this.options.log.debug({ error: messageOf(error) }, 'driver: a round failed');
-      }
-      await wait(ROUND_MS);
+    const over = new AbortController();
+    // A round may hang on a Redis that is away; being asked to end must not.
+    const drained = this.drained.then((): DriverEnd => ({ drained: true }));
+    try {
+      return await Promise.race([this.loop(over.signal), drained]);
+    } finally {
+      over.abort();
     }
   }
 
+  private async loop(over: AbortSignal): Promise<DriverEnd> {
+    while (!over.aborted) {
+      try {
+        const end = await this.round();
+        if (end !== null) return end;
+        this.silentSince = null;
+      } catch (error) {
+        if (this.hasBeenSilent(messageOf(error))) return { silent: true };
+      }
+      await wait(ROUND_MS);
+    }
+    return { drained: true };
+  }
+
+  /** Redis away is a pause like any other: the run waits `paused_s` for it. */
+  private hasBeenSilent(why: string): boolean {
+    const { log, settings } = this.options;
+    const now = performance.now();
+    if (this.silentSince === null) log.warn({ run: this.ledger.run, error: why }, 'waiting for Redis');
+    this.silentSince ??= now;
+    return now - this.silentSince > settings.pausedS * 1000;
+  }
+
   private async round(): Promise<DriverEnd | null> {
-    if (this.draining) return { drained: true };
     if (performance.now() - this.leasedAt > LEASE_EVERY_MS) {
       const driven = await this.ledger.drive(this.options.owner);
       if (!('epoch' in driven)) return { lost: true };
@@ -186,6 +213,8 @@ export class Driver {
         { used: figure('used_memory'), max: figure('maxmemory') },
         full ? 'Redis is above its high-water mark: opening nothing new' : 'Redis has room again',
       );
+    if (full !== this.full)
+      await this.ledger.setField('reason', full ? 'Redis is above its high-water mark: nothing new is opened' : '');
     this.full = full;
     return full;
   }

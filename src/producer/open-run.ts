@@ -14,7 +14,7 @@ import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
-import { isKnownDead } from '../shared/process-identity.ts';
+import { isKnownAlive, isKnownDead } from '../shared/process-identity.ts';
 import { diffDocuments } from '../shared/spec/document.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';
@@ -68,9 +68,14 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       'use another --run-id, or the spec as it was',
     );
   }
+  // Also of a run that goes on: what the store has lost since is written anew, what is there costs a look.
+  const over = (await ledger.field('manifest')) !== null;
+  const plan =
+    over && settings !== null
+      ? settings.plan
+      : await storePlan(store, planGroups(spec, options.source), spec.groupSize);
+  if (!over) await store.put(objectKey(sha256(document)), document);
   if (settings === null) {
-    const plan = await storePlan(store, planGroups(spec, options.source), spec.groupSize);
-    await store.put(objectKey(sha256(document)), document);
     settings = settingsOf(
       spec,
       plan,
@@ -144,7 +149,8 @@ async function takeLease(ledger: RunLedger, run: string, owner: string): Promise
       const taken = await ledger.drive(owner, driven.heldBy);
       if ('epoch' in taken) return taken.epoch;
     }
-    if (Date.now() > deadline) {
+    // Alive on this machine: waiting for its lease to end is waiting for nothing.
+    if (isKnownAlive(driven.heldBy) || Date.now() > deadline) {
       throw missingError(
         'run_busy',
         `run ${run} is being driven by another command`,

@@ -16,13 +16,18 @@ export function redactText(text: string, secrets: readonly string[] = knownSecre
 }
 
 /** A level that pino does not know is `info`. */
-export function openLog(config: Config, role: string, standard = 'info'): Log {
+export function openLog(
+  config: Config,
+  role: string,
+  standard = 'info',
+  lines: (text: string) => void = (text) => process.stderr.write(text),
+): Log {
   const secrets = knownSecrets();
   const people = process.stderr.isTTY === true;
   const stream: DestinationStream = {
     write: (line) => {
       const safe = redactText(line, secrets);
-      process.stderr.write(people ? forPeople(safe) : safe);
+      lines(people ? forPeople(safe) : safe);
     },
   };
   return pino(

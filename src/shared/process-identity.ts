@@ -11,6 +11,12 @@ export function processIdentity(pid: number = process.pid): string {
   return `${HOST}.${pid}.${startTime(pid) ?? 0}`;
 }
 
+/** True only if the process is on this machine and certainly there. */
+export function isKnownAlive(identity: string): boolean {
+  const [host, pid, started] = identity.split('.');
+  return host === HOST && startTime(Number(pid)) === Number(started);
+}
+
 /** True only if the process was on this machine and is certainly gone. */
 export function isKnownDead(identity: string): boolean {
   const [host, pid, started] = identity.split('.');

@@ -4,6 +4,7 @@
 // Realms keep two farms' jobs apart on one Redis: a `run` with workers of its own has a private one, because another
 // run's key, engine and store are not its own; `up` and `worker` share one.
 
+import { setTimeout as wait } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
 import { z } from 'zod';
 import type { Stage } from './ledger/member-ledger.ts';
@@ -84,11 +85,16 @@ export class MemberQueue {
     for (const queue of Object.values(this.queues)) await queue.obliterate({ force: true });
   }
 
+  /** Does not wait long for a Redis that is away. */
   async close(): Promise<void> {
-    for (const queue of Object.values(this.queues)) await queue.close();
+    const closing = Promise.all(Object.values(this.queues).map((queue) => queue.close().catch(() => {})));
+    await Promise.race([closing, wait(CLOSE_MS, undefined, { ref: false })]);
     this.connection.disconnect();
   }
 }
+
+const CLOSE_MS = 1_000;
+const LOCKS = /could not renew lock|missing lock|lock mismatch/i;
 
 export interface Consumer {
   /** Takes no more jobs; resolves when those at work are over. */
@@ -131,7 +137,10 @@ export function consume(
       drainDelay: 1,
     },
   );
-  worker.on('error', onError);
+  // A lock that is lost is no event here: the ledger's token decides.
+  worker.on('error', (error) => {
+    if (!LOCKS.test(error.message)) onError(error);
+  });
   return {
     drain: async () => {
       await worker.close(false);

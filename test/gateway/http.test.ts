@@ -191,6 +191,8 @@ describe('beyond its capacity', () => {
     );
     expect((await post(`${url}/v1/score`, big(2))).status).toBe(429);
     expect((await first).status).toBe(200);
+    expect((await post(`${url}/v1/score`, big(3))).status).toBe(200);
+    expect((await call(`${url}/metrics`)).text).toContain('farm_gateway_body_bytes{call="score"} 0');
     const long = JSON.stringify({ query: ['x'.repeat(700_000)] });
     const both = await Promise.all([post(`${url}/get_reward`, long), post(`${url}/get_reward`, `${long} `)]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);

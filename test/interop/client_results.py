@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Any, List
 
-from farm import CHECKOUT, decision
-
 from rollout_farm import FarmClient, FarmError, FarmRefused, iter_results
+
+from farm import CHECKOUT, decision
 
 URL, KEY = os.environ["FARM_URL"], os.environ["FARM_API_KEY"]
 GROUPS, RUN = 300, "interop-results"

@@ -14,8 +14,9 @@ from types import SimpleNamespace
 from typing import Any, List
 
 import torch
-from farm import decision
 from openrlhf.utils.agent import SingleTurnAgentExecutor
+
+from farm import decision
 
 HOST = os.environ["FARM_URL"].split("//")[1]
 URL = f"http://any:{os.environ['FARM_API_KEY']}@{HOST}/get_reward"

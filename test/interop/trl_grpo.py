@@ -17,13 +17,13 @@ from typing import Any, Dict, List
 
 import torch
 from datasets import Dataset
-from farm import decision
-from lossy import Lossy
+from rollout_farm import AsyncFarmReward, FarmReward, FarmUnavailable
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
-from rollout_farm import AsyncFarmReward, FarmReward, FarmUnavailable
+from farm import decision
+from lossy import Lossy
 
 logging.getLogger("trl").setLevel(logging.ERROR)  # it names every sample that has no reward
 URL = os.environ["FARM_URL"]

@@ -16,13 +16,13 @@ from typing import Any, List
 import numpy
 import torch
 import verl
-from farm import decision
 from hydra import compose, initialize_config_dir
-from lossy import Lossy
+from rollout_farm import NoResult
 from verl import DataProto
 from verl.trainer.ppo.reward import load_reward_manager
 
-from rollout_farm import NoResult
+from farm import decision
+from lossy import Lossy
 
 URL = os.environ["FARM_URL"]
 RIGHT, WRONG = decision("permit"), decision("deny")

@@ -16,9 +16,10 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from urllib.parse import quote
 
 from .address import parse_address
+from .attempts import Abort, Limits
 from .errors import FarmInputError, FarmProtocolError, FarmRefused
 from .results import follow_results
-from .transport import Abort, Limits, Transport
+from .transport import Transport
 from .wire import Unsupported, decode, encode, finite, mapping, plain, sequence, text_or_messages
 
 DEFAULT_DEADLINE_S = 300.0

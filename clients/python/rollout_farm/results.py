@@ -11,8 +11,9 @@ import time
 from typing import Any, Callable, Dict, Iterator, Optional
 from urllib.parse import quote, urlencode
 
+from .attempts import Failure, backoff
 from .errors import FarmProtocolError, FarmUnavailable
-from .transport import Failure, Transport, backoff
+from .transport import Transport
 from .wire import decode, finite, mapping
 
 MAX_LINE_BYTES = 256 << 20

@@ -26,8 +26,13 @@ export async function cancel(args: { run: string }): Promise<number> {
       return EXIT.ok;
     }
     const owner = processIdentity();
-    const deadline = Date.now() + DEADLINE_MS;
+    let deadline = Date.now() + DEADLINE_MS;
+    let closed = '';
     while ((await ledger.field('manifest')) === null) {
+      const now = (await ledger.field('closed')) ?? '';
+      // A long run takes its time to close; only standing still has a deadline.
+      if (now !== closed) deadline = Date.now() + DEADLINE_MS;
+      closed = now;
       if (Date.now() > deadline)
         throw missingError(
           'cancel_slow',

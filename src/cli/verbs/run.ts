@@ -17,10 +17,13 @@ import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { printProblems } from '../../shared/spec/problem.ts';
 import { readSpec } from '../../shared/spec/reader.ts';
 import { openStoreAddress, RUN_ID } from '../../shared/store/open.ts';
+import { manifestKey } from '../../shared/store/shard-name.ts';
+import type { Store } from '../../shared/store/store.ts';
 import { Interrupts } from '../interrupts.ts';
 import { requireSandbox } from '../needs.ts';
 import { Progress } from '../progress.ts';
 import { ordersFor } from '../roles.ts';
+import { Screen } from '../screen.ts';
 import { Supervisor } from '../supervisor.ts';
 
 export interface RunArguments {
@@ -92,7 +95,8 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const store = await openStoreAddress(spec.store);
   await store.probe();
 
-  const log = openLog(config, 'run', setting.level);
+  const screen = new Screen();
+  const log = openLog(config, 'run', setting.level, screen.lines);
   const { redis, place, warnings } = await connectRedis(config);
   for (const warning of warnings) process.stderr.write(`farm: ${warning}\n`);
   const shared = (await present(redis)).filter((p) => p.realm === SHARED_REALM);
@@ -126,7 +130,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       await opened.ledger.undrive(owner);
       return { exit: EXIT.ok, run: id, status: await report(redis, id) };
     }
-    const progress = new Progress(id, opened.settings.plan.groups * opened.settings.plan.groupSize, config);
+    const progress = new Progress(id, opened.settings.plan.groups * opened.settings.plan.groupSize, screen);
     const driver = new Driver(id, opened.epoch, {
       redis,
       queue,
@@ -139,6 +143,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       onTick: (tick) => progress.show(tick),
     });
     const over = (await opened.ledger.field('manifest')) !== null;
+    if (over) await requireManifest(store, id);
     if (brings && !over) {
       const orders = ordersFor({ realm, run: id, rollout: args.workers, verify: null, verifies: source.verified > 0 });
       const environment = { LOG_LEVEL: config.logLevel ?? setting.level, ...setting.environment };
@@ -146,9 +151,11 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
         orders,
         environment,
         log,
+        lines: screen.lines,
         onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => {}),
       });
     }
+    interrupts.onForce(() => supervisor?.kill());
     interrupts.onFirst(() => {
       process.stderr.write('\nfarm: draining (members at work get up to 30 s; once more to stop now)\n');
       void opened.ledger.setField('draining', '1').catch(() => {});
@@ -158,10 +165,18 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     progress.end();
     if ('drained' in end) await supervisor?.drain(interrupts.second);
     else await supervisor?.stop();
-    await opened.ledger.undrive(owner);
-    await opened.ledger.setField('draining', '0');
+    if ('silent' in end)
+      throw missingError(
+        'redis_silent',
+        'Redis has not answered for longer than limits.paused_s',
+        `when it is back, run the same command with --run-id ${id}: it goes on where it was`,
+      );
+    // Redis may be away; a lease that is not given back is over by itself.
+    await opened.ledger.undrive(owner).catch(() => {});
+    await opened.ledger.setField('draining', '0').catch(() => {});
     if ('state' in end && end.state !== 'stopped' && brings) await queue.obliterate();
-    const status = await report(redis, id);
+    const status = await report(redis, id).catch(() => null);
+    if ('drained' in end) process.stderr.write(`farm: run the same command with --run-id ${id} to go on\n`);
     return { exit: await exitOf(end, opened.ledger, interrupts), run: id, status };
   } finally {
     await supervisor?.stop();
@@ -172,13 +187,23 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   }
 }
 
+/** A run that the ledger has as done is done only with what the store promises. */
+async function requireManifest(store: Store, run: string): Promise<void> {
+  if ((await store.head(manifestKey(run))) !== null) return;
+  throw missingError(
+    'manifest_missing',
+    `run ${run} is done, and its manifest is not in ${store.address}`,
+    `put the store back, or forget the run with ./farm rm ${run} and run it anew`,
+  );
+}
+
 async function exitOf(
   end: DriverEnd,
   ledger: { field(name: string): Promise<string | null> },
   interrupts: Interrupts,
 ): Promise<number> {
   if ('drained' in end) return interrupts.exitCode;
-  if ('lost' in end)
+  if (!('state' in end))
     throw new FarmError('driver_lost', 'another command drives this run now', {
       exit: EXIT.missing,
       hint: 'follow it with ./farm status',

@@ -24,7 +24,7 @@ export async function up(args: UpArguments): Promise<number> {
   const config = readConfig();
   const log = openLog(config, 'up');
   const interrupts = new Interrupts();
-  const { redis, place } = await connectRedis(config);
+  const { redis, place } = await connectRedis(config, { patient: true });
   const gateway = new GatewayChild({ port: args.port, configs: args.configs }, log);
   const bound = await gateway.start();
   if (bound !== 0) {
@@ -36,6 +36,7 @@ export async function up(args: UpArguments): Promise<number> {
     orders: ordersFor({ realm: SHARED_REALM, run: null, rollout: args.rollout, verify: args.verify, verifies: true }),
     environment: {},
     log,
+    lines: (text) => process.stderr.write(text),
     onDeath: async (worker, signature) => {
       for (const run of await adopter.runs()) await new RunLedger(redis, run).bury(worker, signature, 3);
     },

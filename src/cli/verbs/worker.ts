@@ -1,11 +1,13 @@
 // `farm worker ROLE`: one role of the shared realm in this process, to be scaled by starting more.
 
 import { randomBytes } from 'node:crypto';
-import { readConfig } from '../../shared/config.ts';
+import { Adopter } from '../../producer/adopter.ts';
+import { type Config, readConfig } from '../../shared/config.ts';
 import { inputError } from '../../shared/errors.ts';
-import { openLog } from '../../shared/log.ts';
+import { type Log, openLog } from '../../shared/log.ts';
 import type { RoleName } from '../../shared/presence.ts';
 import { SHARED_REALM } from '../../shared/queue.ts';
+import { connectRedis } from '../../shared/redis/connect.ts';
 import { Interrupts } from '../interrupts.ts';
 import { rolloutSlots } from '../roles.ts';
 import { startRole } from '../start-role.ts';
@@ -24,13 +26,27 @@ export async function worker(args: { role: string; concurrency: number | null })
     { role, realm: SHARED_REALM, concurrency: args.concurrency ?? SLOTS[role](), run: null, worker: name },
     log,
   );
+  // The collector's process drives runs that nobody drives: so that a detached run has an owner where there is no `up`.
+  const adopter = role === 'collect' ? await adopt(config, log) : null;
   log.info({ worker: name }, 'ready');
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   log.info('draining');
+  await adopter?.close();
   // A worker's grace is its episodes' own deadline: members at work end by themselves.
   const second = new Promise<'second'>((resolve) =>
     interrupts.second.addEventListener('abort', () => resolve('second'), { once: true }),
   );
   if ((await Promise.race([started.drain(), second])) === 'second') await started.stop();
   return interrupts.exitCode;
+}
+
+async function adopt(config: Config, log: Log): Promise<{ close(): Promise<void> }> {
+  const { redis, place } = await connectRedis(config, { patient: true });
+  const adopter = new Adopter({ redis, place, realm: SHARED_REALM, log });
+  return {
+    close: async () => {
+      await adopter.drain();
+      redis.disconnect();
+    },
+  };
 }

@@ -1,4 +1,4 @@
--- What every script of the ledger shares (ledger.ts puts it in front of each). Redis is the judge of time;
+-- What every script of the ledger shares (script.ts puts it in front of each). Redis is the judge of time;
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}

@@ -2,6 +2,7 @@
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
 import type { Redis } from 'ioredis';
+import { isKnownDead } from '../process-identity.ts';
 import { runKey } from './script.ts';
 
 export interface RunStatus {
@@ -37,30 +38,39 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
   const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-  const waiting = await waitingFor(redis, key, oldest, nowMs, int('clock'));
+  const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
+  const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
   const planned = int('groups') * int('size');
-  const open = fields.state === 'running';
+  const open = fields.state === 'running' && driven;
   // Measured by this sitting of the driver; a finished or resting run has no rate.
   const seconds = (nowMs - int('sitting_since')) / 1000;
   const rate =
     open && int('sitting_since') > 0 && seconds > 1 ? (int('accepted') - int('sitting_accepted')) / seconds : null;
   return {
     run,
-    state: open && fields.draining === '1' ? 'draining' : (fields.state as RunStatus['state']),
-    ...(fields.reason ? { reason: fields.reason } : {}),
+    ...stateOf(fields, driven),
     groups: { planned: int('groups'), closed: int('closed') },
     members: {
       planned,
       accepted: int('accepted'),
       completed: int('completed'),
       no_result: int('no_result'),
-      in_flight: inFlight,
+      in_flight: driven ? inFlight : 0,
       by_cause: Object.fromEntries(Object.entries(causes).map(([cause, n]) => [cause, Number(n)])),
     },
     waiting_for: waiting,
     rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
     eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
   };
+}
+
+/** A run that nobody drives stands still, whatever its ledger says; it goes on with the next driver. */
+function stateOf(fields: Record<string, string>, driven: boolean): Pick<RunStatus, 'state' | 'reason'> {
+  const reason = fields.reason ? { reason: fields.reason } : {};
+  if (fields.state === 'running' && !driven)
+    return { state: 'stopped', reason: 'nobody drives it: run the same command again, with the same run id' };
+  if (fields.state === 'running' && fields.draining === '1') return { state: 'draining', ...reason };
+  return { state: fields.state as RunStatus['state'], ...reason };
 }
 
 /** Flat pairs of member and score; RESP3 answers in pairs. */

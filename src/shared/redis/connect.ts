@@ -10,6 +10,8 @@ import { ensureEmbedded } from './embedded.ts';
 /** ioredis's options, less the one that its own constructor takes apart. */
 export type Connection = Omit<RedisOptions, 'replyMapping'>;
 
+/** A command line must not wait for ever for a Redis that went away; a role may, its attempts' leases end by themselves. */
+const COMMAND_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const EMBEDDED_TRIES = 5;
 
@@ -54,10 +56,13 @@ export function openRedis(place: RedisPlace, extra: Connection = {}): Redis {
 }
 
 /** Connects and checks that this Redis can hold a ledger. Throws FarmError (exit 3) with what is wrong and how to mend it. */
-export async function connectRedis(config: Config): Promise<ConnectedRedis> {
+export async function connectRedis(
+  config: Config,
+  options: { patient: boolean } = { patient: false },
+): Promise<ConnectedRedis> {
   for (let tries = 1; ; tries++) {
     try {
-      return await connectOnce(config);
+      return await connectOnce(config, options.patient);
     } catch (error) {
       const unreachable = error instanceof FarmError && error.code === 'redis_unreachable';
       // The embedded one may have been on its way out when we found it: the next look starts it anew.
@@ -66,7 +71,7 @@ export async function connectRedis(config: Config): Promise<ConnectedRedis> {
   }
 }
 
-async function connectOnce(config: Config): Promise<ConnectedRedis> {
+async function connectOnce(config: Config, patient: boolean): Promise<ConnectedRedis> {
   const place = await locateRedis(config);
   const once: Connection = {
     lazyConnect: true,
@@ -83,7 +88,7 @@ async function connectOnce(config: Config): Promise<ConnectedRedis> {
   try {
     await probe.connect();
     const { farmId, warnings } = await checkRedis(probe, place);
-    const redis = openRedis(place);
+    const redis = openRedis(place, patient ? {} : { commandTimeout: COMMAND_TIMEOUT_MS });
     if (place.embedded) reviveKeeper(redis, config);
     return { redis, place, farmId, warnings };
   } catch (error) {
@@ -102,6 +107,22 @@ async function connectOnce(config: Config): Promise<ConnectedRedis> {
     );
   } finally {
     probe.disconnect();
+  }
+}
+
+/** A database that the server does not have is silently the first one, where another farm may be. */
+async function checkDatabase(redis: Redis, place: RedisPlace): Promise<void> {
+  const wanted = place.options.db ?? 0;
+  if (wanted === 0) return;
+  try {
+    await redis.select(wanted);
+  } catch (error) {
+    throw missingError(
+      'redis_database',
+      `Redis at ${place.address} has no database ${wanted}: ${messageOf(error)}`,
+      'name one that it has, /0 for the first',
+      error,
+    );
   }
 }
 
@@ -133,6 +154,7 @@ function reviveKeeper(redis: Redis, config: Config): void {
 }
 
 async function checkRedis(redis: Redis, place: RedisPlace): Promise<{ farmId: string; warnings: string[] }> {
+  await checkDatabase(redis, place);
   const info = await redis.info();
   const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
   if (Number.parseInt(field('redis_version'), 10) < 7) throw tooOld(place, field('redis_version'));

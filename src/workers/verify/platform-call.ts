@@ -20,9 +20,13 @@ export interface CallResult {
   whole: Meaning['kind'] | null;
   /** The call itself went wrong while somebody was there to take it: one of its queries may be the reason. */
   suspect: boolean;
+  /** Not sent: larger than is sent at once. */
+  unsent: boolean;
 }
 
 const BODY_BYTES = 16 * 1024 * 1024;
+/** What several queries may weigh together; one alone may be larger. */
+const REQUEST_CHARS = 4 * 1024 * 1024;
 /** Nobody took the call: no query is to blame. */
 const ABSENT = /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/;
 const PROXY = new Set([502, 503, 504]);
@@ -45,10 +49,13 @@ export class PlatformCaller {
       meanings: queries.map(() => clean(meaning)),
       whole: meaning.kind,
       suspect,
+      unsent: false,
     });
     try {
       const path = `/api/v1/platforms/${this.platform.platformId}/${single ? 'query' : 'query-batch'}`;
       const body = bodyText(single ? singleBody(queries[0] as Query, false) : batchBody(queries));
+      if (queries.length > 1 && body.length > REQUEST_CHARS)
+        return { ...all({ kind: 'too_big', detail: 'more than is sent at once' }, false), unsent: true };
       const answer = await this.http.post(this.url(path), this.platform.apiKey, body, {
         timeoutMs: options.timeoutMs,
         maxBytes: BODY_BYTES,
@@ -57,7 +64,7 @@ export class PlatformCaller {
       const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, !single, options.now);
       if (meaning.kind !== 'verdict') return all(meaning, !PROXY.has(answer.status));
       const meanings = single ? [meaning] : itemMeanings(meaning.data, queries.length).map(clean);
-      return { meanings, whole: null, suspect: false };
+      return { meanings, whole: null, suspect: false, unsent: false };
     } catch (error) {
       if (error instanceof BadUrl) return all({ kind: 'misconfigured', detail: error.message }, false);
       if (!(error instanceof CallFailed)) throw error;

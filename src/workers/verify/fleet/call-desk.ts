@@ -41,6 +41,7 @@ export class CallDesk {
   private readonly caller: PlatformCaller;
   private readonly abort = new AbortController();
   private readonly under = new Map<string, Promise<void>>();
+  private turn: Promise<void> = Promise.resolve();
 
   constructor(options: CallDeskOptions) {
     this.options = options;
@@ -86,8 +87,7 @@ export class CallDesk {
       const fate = settlement.fates[i] as Fate;
       if (fate.kind === 'answered') this.options.onAnswer(item.key, fate.answer);
     }
-    // Those who wait here go first: what follows is for the others.
-    await new Promise((resolve) => setImmediate(resolve));
+    await this.myTurn();
     for (const [i, item] of call.items.entries()) codings.push(this.coding(item, settlement.fates[i] as Fate));
     for (let turn = 1; turn <= SETTLE_TRIES; turn++) {
       try {
@@ -98,6 +98,12 @@ export class CallDesk {
         await delay(SETTLE_RETRY_MS, undefined, { signal: this.abort.signal }).catch(() => undefined);
       }
     }
+  }
+
+  /** Those who wait here go first: answers that have arrived are read before the next call is settled, which is for others. */
+  private myTurn(): Promise<void> {
+    this.turn = this.turn.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return this.turn;
   }
 
   /** Never throws: a fault of ours is no answer of the platform. */

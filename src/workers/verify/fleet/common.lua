@@ -258,35 +258,85 @@ local function release(token)
   redis.call('DEL', U .. ':k:' .. token)
 end
 
+-- May a call be made now? How many queries it may have, and whether it is the probe; or in how many ms to ask again
+-- (-1: somebody will say).
+local function gate()
+  if redis.call('ZCARD', U .. ':p') >= O.concurrency then return nil, -1 end
+  if S.pause > T then return nil, S.pause - T end
+  if S.breaker == 'open' and S.till > T then return nil, S.till - T end
+  if S.breaker == 'half' and redis.call('ZSCORE', U .. ':p', S.probe) then return nil, -1 end
+  if O.spacing > 0 and S.next > T then return nil, math.ceil(S.next - T) end
+  local probe = S.breaker ~= 'closed'
+  return (probe or S.single) and 1 or S.batch, probe
+end
+
+-- A call with these flights (key, state, query or '' where this process has it).
+local function grant(number, flights, probe)
+  local token = O.token .. '.' .. number
+  local permit = ME .. '|' .. token
+  local keys, status, items = {}, {}, {}
+  for i, one in ipairs(flights) do
+    local key, s = one[1], one[2]
+    keys[i] = key
+    status[2 * i - 1], status[2 * i] = key, write_state(token, s)
+    items[i] = { key, one[3], tostring(s.n), tostring(s.wt) }
+  end
+  redis.call('ZADD', U .. ':p', T + O.permit, permit)
+  redis.call('RPUSH', U .. ':k:' .. token, T, unpack(keys))
+  redis.call('HSET', U .. ':s', unpack(status))
+  if probe then
+    if S.breaker == 'open' then turn('half') end
+    S.probe = permit
+    redis.call('HSET', U, 'probe', permit)
+  end
+  if O.spacing > 0 then
+    S.next = math.max(T, S.next) + O.spacing
+    redis.call('HSET', U, 'next', string.format('%.3f', S.next))
+  end
+  count('calls', 1)
+  count('items', #keys)
+  return { token, tostring(S.gen), S.single and '1' or '0', items }
+end
+
+-- Calls to make of new flights at once, without going through the list, where nobody waits in it; the rest waits.
+local function take_new(flights, calls)
+  local at = 1
+  if O.now and S.breaker == 'closed' and redis.call('ZCARD', U .. ':w') == 0 then
+    while at <= #flights and #calls < O.calls do
+      local size = gate()
+      if not size then break end
+      local part = {}
+      for i = at, math.min(#flights, at + size - 1) do part[#part + 1] = flights[i] end
+      calls[#calls + 1] = grant('n' .. #calls, part, false)
+      at = at + #part
+    end
+  end
+  local again, due = {}, {}
+  for i = at, #flights do wait_again(again, due, flights[i][1], flights[i][2], 0) end
+  put_waiting(again, due)
+end
+
 -- Calls to make now, at most O.calls, and in how many ms to look again (-1: somebody will say).
-local function take()
-  local calls, wake = {}, -1
-  if O.calls == 0 then return calls, wake end
+local function take(calls)
+  local wake = -1
+  if O.calls == 0 then return wake end
   for _, permit in ipairs(redis.call('ZRANGEBYSCORE', U .. ':p', '-inf', T)) do
     redis.call('ZREM', U .. ':p', permit)
     release(string.match(permit, '|(.+)$'))
   end
-  local items = 0
-  for i = 1, O.calls do
+  while #calls < O.calls do
     local first = redis.call('ZRANGE', U .. ':w', 0, 0, 'WITHSCORES')
-    if #first == 0 then break end
+    if #first == 0 then return -1 end
     local head = tonumber(first[2])
-    if head > T then wake = head - T break end
-    if redis.call('ZCARD', U .. ':p') >= O.concurrency then break end
-    if S.pause > T then wake = S.pause - T break end
-    if S.breaker == 'open' and S.till > T then wake = S.till - T break end
-    if S.breaker == 'half' and redis.call('ZSCORE', U .. ':p', S.probe) then break end
-    if O.spacing > 0 and S.next > T then wake = math.ceil(S.next - T) break end
-    local probe = S.breaker ~= 'closed'
-    local size = (probe or S.single) and 1 or S.batch
+    if head > T then return head - T end
+    local size, probe = gate()
+    if not size then return probe end
     if size > 1 and not O.now and T - head < O.window and redis.call('ZCOUNT', U .. ':w', '-inf', T) < size then
-      wake = O.window - (T - head)
-      break
+      return O.window - (T - head)
     end
     local keys = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, size)
     local queries, of = all_of('HMGET', U .. ':q', keys), states(keys)
-    local token = O.token .. '.' .. i
-    local chosen, taken, items_of, gone, bytes, suspects = {}, {}, {}, {}, 0, false
+    local chosen, gone, bytes, suspects = {}, {}, 0, false
     for n, key in ipairs(keys) do
       local s = read_state(of[n])
       local mine = has(s.ps, ME)
@@ -300,42 +350,18 @@ local function take()
         if (s.cap > 0) == suspects and #chosen < room and (#chosen == 0 or bytes + #query <= O.bytes) then
           size = room
           bytes = bytes + #query
-          chosen[#chosen + 1] = key
-          taken[#taken + 1] = key
-          taken[#taken + 1] = write_state(token, s)
-          items_of[#items_of + 1] = { key, mine and '' or query, tostring(s.n), tostring(s.wt) }
+          chosen[#chosen + 1] = { key, s, mine and '' or query }
         end
       end
     end
     drop(gone)
+    for _, one in ipairs(chosen) do gone[#gone + 1] = one[1] end
+    -- What is left is for those who know its query; they are told where they wait.
+    if #gone == 0 then return -1 end
     bulk('ZREM', U .. ':w', gone)
-    if #chosen == 0 then
-      -- Only dropped some, or what is left is for those who know the query.
-      wake = #gone > 0 and 0 or -1
-      if #gone == 0 then break end
-    else
-      local permit = ME .. '|' .. token
-      redis.call('ZADD', U .. ':p', T + O.permit, permit)
-      redis.call('RPUSH', U .. ':k:' .. token, T, unpack(chosen))
-      redis.call('ZREM', U .. ':w', unpack(chosen))
-      redis.call('HSET', U .. ':s', unpack(taken))
-      if probe then
-        if S.breaker == 'open' then turn('half') end
-        S.probe = permit
-        redis.call('HSET', U, 'probe', permit)
-      end
-      if O.spacing > 0 then
-        S.next = math.max(T, S.next) + O.spacing
-        redis.call('HSET', U, 'next', string.format('%.3f', S.next))
-      end
-      items = items + #chosen
-      calls[#calls + 1] = { token, tostring(S.gen), S.single and '1' or '0', items_of }
-    end
+    if #chosen > 0 then calls[#calls + 1] = grant(#calls, chosen, probe) end
   end
-  if #calls == O.calls then wake = 0 end
-  count('calls', #calls)
-  count('items', items)
-  return calls, wake
+  return 0
 end
 
 -- What an upstream has in Redis goes when nobody has asked it for long.
@@ -345,8 +371,9 @@ local function stay()
 end
 
 -- What every script answers: wake ms, events, calls; then its own.
-local function reply(own)
-  local calls, wake = take()
+local function reply(own, calls)
+  calls = calls or {}
+  local wake = take(calls)
   if O.calls == 0 and redis.call('ZCARD', U .. ':p') < O.concurrency then
     local first = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, 1)
     if first[1] then post(read_state(redis.call('HGET', U .. ':s', first[1])).ps, first[1], 'k', '', ME) end

@@ -10,7 +10,7 @@ for i = 3, #ARGV, 2 do keys[#keys + 1] = ARGV[i] end
 local values = O.cache and recall(keys) or {}
 local of = states(keys)
 local out, hits, joins, new = {}, 0, O.joined, 0
-local queries, status, due = {}, {}, {}
+local queries, status, fresh = {}, {}, {}
 local spent_key = K .. ':spent:' .. O.epoch
 local spent = O.budget >= 0 and int(redis.call('GET', spent_key)) or 0
 for i, key in ipairs(keys) do
@@ -40,16 +40,14 @@ for i, key in ipairs(keys) do
       queries[#queries + 1] = key
       queries[#queries + 1] = query
     end
-    due[#due + 1] = T
-    due[#due + 1] = key
-    status[#status + 1] = key
-    status[#status + 1] = write_state(WAITING, { n = 0, wt = 0, cap = 0, ttl = O.ttl, ps = ' ' .. ME .. ' ' })
+    fresh[new] = { key, { n = 0, wt = 0, cap = 0, ttl = O.ttl, ps = ' ' .. ME .. ' ' }, '' }
   end
   out[i] = one
 end
 bulk('HSET', U .. ':q', queries)
 bulk('HSET', U .. ':s', status)
-bulk('ZADD', U .. ':w', due)
+local calls = {}
+take_new(fresh, calls)
 if O.budget >= 0 and new > 0 then
   redis.call('INCRBY', spent_key, new)
   redis.call('PEXPIRE', spent_key, 7776000000)
@@ -58,4 +56,4 @@ count('hits', hits)
 count('joins', joins)
 count('queries', new)
 stay()
-return reply(out)
+return reply(out, calls)

@@ -94,7 +94,8 @@ export function settlementOf(result: CallResult, tried: readonly Tried[], limits
           : 'ok',
     why: bad && 'detail' in bad ? bad.detail : '',
     pauseMs: Math.round(pauseMs),
-    halved: halves ? half : 0,
+    // A bound of our own says nothing about the platform's.
+    halved: halves && !result.unsent ? half : 0,
     restored: count === 1 && whole === 'too_big',
     single: meanings.some((meaning) => meaning.kind === 'unsupported'),
   };
