@@ -147,13 +147,20 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/verify-run.ts')).verifyRunVerb({ run: id, json: o.json ?? false }),
       ),
     );
-  verb('score', 'rewards for given completions through the verifier of CONFIG')
-    .argument('CONFIG')
+  verb('score', 'rewards for given completions: through the verifier of CONFIG, or in an environment')
+    .argument('[CONFIG]')
     .requiredOption('--input <FILE>', 'JSON lines {"prompt", "completion", "metadata"?}')
+    .option('--env <NAME>', 'in place of CONFIG: single-step episodes in this environment')
+    .option('--env-config <JSON>', 'its config: JSON or @FILE')
+    .option('--seed <N>', 'its seed', integer, 0n)
     .action(
-      run(async (config: string, o: { input: string }) =>
-        (await import('./verbs/score.ts')).score({ config, input: o.input }),
-      ),
+      run(async (config: string | undefined, o: { input: string; env?: string; envConfig?: string; seed: bigint }) => {
+        if ((config === undefined) === (o.env === undefined))
+          throw new FarmError('usage', 'score: either CONFIG or --env NAME is wanted', { exit: EXIT.input });
+        if (config !== undefined) return (await import('./verbs/score.ts')).score({ config, input: o.input });
+        const { env = '', envConfig = '{}', seed, input } = o;
+        return (await import('./verbs/score-env.ts')).scoreEnv({ env, envConfig, seed, input });
+      }),
     );
   verb('simulate', 'a stand-in for AmberTrace over real HTTP; it certifies nothing')
     .option('--host <HOST>', 'address to bind', '127.0.0.1')

@@ -44,7 +44,7 @@ export class ScoreAnswer {
 
   add(start: number, outcomes: readonly Outcome[]): void {
     for (const [i, one] of outcomes.entries()) if (one.status === 'completed') this.rewards[start + i] = one.reward;
-    this.rows.push({ start, text: Buffer.from(dumpRows(outcomes.map((one, i) => rowOf(start + i, one)))) });
+    this.rows.push({ start, text: Buffer.from(dumpRows(outcomes.map((one, i) => outcomeRow(start + i, one)))) });
   }
 
   chunks(): Buffer[] {
@@ -56,7 +56,8 @@ export class ScoreAnswer {
   }
 }
 
-function rowOf(index: number, outcome: Outcome): ValueMap {
+/** One line of the answer. */
+export function outcomeRow(index: number, outcome: Outcome): ValueMap {
   const row: ValueMap = new Map<string, Value>([
     ['index', BigInt(index)],
     ['status', outcome.status],

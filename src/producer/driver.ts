@@ -89,12 +89,13 @@ export class Driver {
 
   private async loop(over: AbortSignal): Promise<DriverEnd> {
     while (!over.aborted) {
+      const began = performance.now();
       try {
         const end = await this.round();
         if (end !== null) return end;
         this.silentSince = null;
       } catch (error) {
-        if (this.hasBeenSilent(messageOf(error))) return { silent: true };
+        if (this.hasBeenSilent(began, messageOf(error))) return { silent: true };
       }
       await wait(ROUND_MS);
     }
@@ -102,12 +103,11 @@ export class Driver {
   }
 
   /** Redis away is a pause like any other: the run waits `paused_s` for it. */
-  private hasBeenSilent(why: string): boolean {
+  private hasBeenSilent(since: number, why: string): boolean {
     const { log, settings } = this.options;
-    const now = performance.now();
     if (this.silentSince === null) log.warn({ run: this.ledger.run, error: why }, 'waiting for Redis');
-    this.silentSince ??= now;
-    return now - this.silentSince > settings.pausedS * 1000;
+    this.silentSince ??= since;
+    return performance.now() - this.silentSince > settings.pausedS * 1000;
   }
 
   private async round(): Promise<DriverEnd | null> {

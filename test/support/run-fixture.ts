@@ -1,15 +1,16 @@
 // A whole synthetic run for the tests of the store: a plan with claims in its documents, members of every kind
-// (small and large trajectories, reports, no result), and a ledger that holds the entries and forgets nothing.
+// (small and large trajectories, reports of a verifier, no result), and a ledger that holds the entries and forgets nothing.
 
 import { claimOf, objectKey, packKey, sha256 } from '../../src/shared/claim.ts';
 import type { ClosedGroup, RunIdentity } from '../../src/shared/group.ts';
-import { dumpJson } from '../../src/shared/json/json.ts';
+import { dumpJson, toValue } from '../../src/shared/json/json.ts';
 import { mapOf } from '../../src/shared/json/value.ts';
 import type { Member } from '../../src/shared/outcome.ts';
 import { encodeDocument, encodeEntry, type PlanRef, type Play } from '../../src/shared/plan/plan.ts';
 import { putContent } from '../../src/shared/store/content.ts';
 import type { LedgerEntry } from '../../src/shared/store/shard.ts';
 import type { Store } from '../../src/shared/store/store.ts';
+import { FORMAT_VERSION, serializeTrajectory } from '../../src/shared/trajectory.ts';
 import {
   type CollectorLedger,
   collectShard,
@@ -17,6 +18,20 @@ import {
   type ShardBounds,
 } from '../../src/workers/collect/collector.ts';
 import { type FinishedRun, finishRun } from '../../src/workers/collect/finish.ts';
+
+/** As the spec's document has it. */
+const VERIFIER = { weights: { format: 0.1, certified: 0.5, rejected_penalty: 0.25 }, clip: [-1, 0.5], floor: -1 };
+/** 0.1 + 0.5 − 0.25 × 0.5, and bounded by the clip above it. */
+const SHAPED = 0.1 + 0.5 - 0.25 * 0.5;
+const PARTS = {
+  format: 1,
+  certified: 1,
+  correctness: 1,
+  graded: 0,
+  rejected_penalty: 0.5,
+  unsupported_penalty: 0,
+  consistency: 0,
+};
 
 export interface RunFixture {
   identity: RunIdentity;
@@ -34,7 +49,8 @@ export async function makeRun(
   const entries: LedgerEntry[] = [];
   for (let i = 0; i < groups; i++) entries.push(await makeEntry(store, i, groups, size, salt, large));
   const plan = await makePlan(store, groups, size, salt);
-  const spec = mapOf({ name: run, seed: 7n, weight: 1.0, salt });
+  const verifier = toValue(VERIFIER);
+  const spec = mapOf({ name: run, seed: 7n, max_steps: 5n, weight: 1.0, salt, verifier });
   const specText = Buffer.from(dumpJson(spec));
   await store.put(objectKey(sha256(specText)), specText);
   return {
@@ -67,18 +83,17 @@ async function makeEntry(
       continue;
     }
     const big = large && group % 4 === 0 && member === 0;
-    const trajectory = await keep(
-      Buffer.from(
-        `{"salt": "${salt}", "at": [${group}, ${member}]${noise(big ? 9000 : 40, `${salt}${group}-${member}`)}}`,
-      ),
-    );
-    const report = member === 1 ? await keep(Buffer.from(`{"report": ${group % 2}, "salt": "${salt}"}`)) : undefined;
-    const reward = member === 0 ? 1 : -0.1 * member;
+    const env = member === 0 ? 1 : -0.1 * member;
+    const trajectory = await keep(episode(group, env, `${salt}${group}-${member}`, big ? 9000 : 40));
+    const report = isVerified(group)
+      ? await keep(Buffer.from(`{"proof_checked": true, "salt": "${salt}", "n": ${member % 2}}`))
+      : undefined;
+    const reward = report ? env + SHAPED : env;
     members.push({
       member,
       status: 'completed',
       reward,
-      components: { env: reward },
+      components: { env, ...(report ? PARTS : {}) },
       attempts: 1,
       steps: 2,
       seconds: 0.25,
@@ -91,7 +106,7 @@ async function makeEntry(
         image: null,
         runner: null,
         isolation: 'none',
-        grade: 'in-process',
+        grade: 'outside',
         reward,
         report_sha256: report?.sha256 ?? null,
       },
@@ -101,10 +116,32 @@ async function makeEntry(
   return { seq: i + 1, closed, blobs };
 }
 
-function noise(bytes: number, seed: string): string {
-  let text = '';
-  for (let n = 0; text.length < bytes; n++) text += sha256(`${seed}/${n}`);
-  return `, "noise": "${text.slice(0, bytes)}"`;
+function isVerified(group: number): boolean {
+  return group % 2 === 1;
+}
+
+/** A saved trajectory of two steps; each group has a seed of its own. */
+function episode(group: number, total: number, noiseSeed: string, noiseBytes: number): Buffer {
+  let noise = '';
+  for (let n = 0; noise.length < noiseBytes; n++) noise += sha256(`${noiseSeed}/${n}`);
+  const step = (reward: number, done: boolean) => ({
+    observation: mapOf({ feedback: 'start' }),
+    action: 4n,
+    reward,
+    done,
+    info: mapOf({ noise: noise.slice(0, noiseBytes) }),
+    digest: '',
+  });
+  return serializeTrajectory({
+    version: FORMAT_VERSION,
+    envId: 'guess',
+    seed: BigInt(group),
+    initialObservation: mapOf({ feedback: 'start' }),
+    envConfig: mapOf({ low: 1n, high: 100n, max_guesses: 10n }),
+    transitions: [step(0, false), step(total, true)],
+    totalReward: total,
+    finalObservation: mapOf({ feedback: 'correct' }),
+  });
 }
 
 async function makePlan(store: Store, groups: number, size: number, salt: string): Promise<PlanRef> {
@@ -123,11 +160,11 @@ async function makePlan(store: Store, groups: number, size: number, salt: string
         encodeDocument({
           task_id: `task/${group}`,
           env: 'guess',
-          seed: 7n,
+          seed: BigInt(group),
           config: { claim: claimOf(config) },
           prompt: { inline: salt },
           metadata: null,
-          verify: false,
+          verify: isVerified(group),
           plays: Array.from({ length: size }, () => play),
         }),
       );

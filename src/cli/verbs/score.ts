@@ -1,29 +1,24 @@
 // `farm score CONFIG --input ITEMS.jsonl`: rewards for given completions, one line an item, in input order. What an
 // item contains earns its reward; a broken file, or a verifier that refuses key or platform, ends the command.
 
-import { once } from 'node:events';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
-import { dumpJson, JsonError, parseJson } from '../../shared/json/json.ts';
-import { isMap, type Value } from '../../shared/json/value.ts';
-import { LineFile, readBytes } from '../../shared/spec/file.ts';
-import { printProblems, type SpecProblem } from '../../shared/spec/problem.ts';
+import { dumpJson } from '../../shared/json/json.ts';
+import type { Value } from '../../shared/json/value.ts';
+import { printProblems } from '../../shared/spec/problem.ts';
 import { readSpec } from '../../shared/spec/reader.ts';
 import type { VerifierConfig } from '../../shared/spec/verifier-config.ts';
 import { type Answer, VerifierClient } from '../../workers/verify/client.ts';
 import { parsedToValue } from '../../workers/verify/parser.ts';
 import { reportToValue } from '../../workers/verify/report.ts';
-import { type VerifyItem, type VerifyResult, verifyCompletions } from '../../workers/verify/verify.ts';
-
-/** So many items are read, asked and printed at a time. */
-const SLICE = 2_000;
+import { type VerifyResult, verifyCompletions } from '../../workers/verify/verify.ts';
+import { print, ScoreItems } from '../score-items.ts';
 
 export async function score(args: { config: string; input: string }): Promise<number> {
   const machine = readConfig();
   const { verifier, warnings } = await verifierOf(args.config, machine);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
-  const lines = await readLines(args.input);
-  checkAll(lines);
+  const input = await ScoreItems.read(args.input);
   if (machine.ambertraceApiKey === null)
     throw missingError(
       'key_missing',
@@ -48,8 +43,7 @@ export async function score(args: { config: string; input: string }): Promise<nu
   });
   try {
     const cache = new Map<string, Answer>();
-    for (let start = 0; start < lines.count; start += SLICE) {
-      const items = Array.from({ length: Math.min(SLICE, lines.count - start) }, (_, i) => readItem(lines, start + i));
+    for (const { start, items } of input.slices()) {
       const results = await verifyCompletions(verifier, items, { ask: (queries) => client.ask(queries), cache });
       if (stop.signal.aborted) return exit;
       const refused = results.find((result) => result.status === 'no_result' && result.cause === 'misconfigured');
@@ -84,40 +78,6 @@ async function verifierOf(
   return { verifier, warnings };
 }
 
-function fail(problem: SpecProblem): never {
-  throw new FarmError('input_invalid', printProblems([problem]), { exit: EXIT.input });
-}
-
-async function readLines(file: string): Promise<LineFile> {
-  const bytes = await readBytes(file, file);
-  if (!bytes.ok) return fail(bytes.problem);
-  const lines = LineFile.of(bytes.value, file);
-  return lines.ok ? lines.value : fail(lines.problem);
-}
-
-// Before anything is asked, so that line 9,000 does not spoil what the first 8,999 have cost.
-function checkAll(lines: LineFile): void {
-  for (let i = 0; i < lines.count; i++) readItem(lines, i);
-}
-
-function readItem(lines: LineFile, index: number): VerifyItem {
-  const refuse = (message: string): never => fail({ file: lines.shown, line: lines.line(index), path: '', message });
-  let value: Value;
-  try {
-    value = parseJson(lines.text(index));
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    return refuse(`is not JSON: ${error.message}`);
-  }
-  if (!isMap(value)) return refuse('must be an object with "prompt" and "completion"');
-  const { prompt, completion } = { prompt: value.get('prompt'), completion: value.get('completion') };
-  if (prompt === undefined) return refuse('"prompt" is missing');
-  if (completion === undefined) return refuse('"completion" is missing');
-  const metadata = value.get('metadata') ?? null;
-  if (metadata !== null && !isMap(metadata)) return refuse('"metadata" must be an object');
-  return { prompt, completion, metadata };
-}
-
 function rowOf(index: number, result: VerifyResult): string {
   const row = new Map<string, Value>([
     ['index', BigInt(index)],
@@ -134,8 +94,4 @@ function rowOf(index: number, result: VerifyResult): string {
     if (result.floored !== null) row.set('floored', result.floored);
   }
   return dumpJson(row);
-}
-
-async function print(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain');
 }

@@ -11,7 +11,7 @@ import { decodeDocument, decodeEntry, type PlanDocument, type PlanEntry, type Pl
 const PIECE_BYTES = 4 * 1024 * 1024;
 
 export type PlanStep =
-  | { kind: 'document'; group: number; pack: string; taskId: string; claims: Claim[] }
+  | { kind: 'document'; group: number; pack: string; taskId: string; claims: Claim[]; document: PlanDocument }
   /** `group` is null where the fault is not one group's. */
   | { kind: 'fault'; group: number | null; fault: string };
 
@@ -84,7 +84,7 @@ function readDocument(pack: Buffer, { taskId, place }: PlanEntry, group: number)
     const claims = claimsIn(document);
     const odd = claims.find((claim) => claim.key !== `sha256/${claim.sha256}`);
     if (odd) return fault(`the claim ${odd.key} has the hash ${odd.sha256}`);
-    return { kind: 'document', group, pack: place.pack, taskId, claims };
+    return { kind: 'document', group, pack: place.pack, taskId, claims, document };
   } catch (error) {
     return fault(messageOf(error));
   }

@@ -3,7 +3,7 @@
 // Its socket lies in a 0700 folder with a short path (a socket's path ends at 108 bytes), named from the data folder.
 
 import { spawn } from 'node:child_process';
-import { closeSync, lstatSync, mkdirSync, openSync, realpathSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, realpathSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { sha256 } from '../claim.ts';
 import { type Config, childEnvironment } from '../config.ts';
 import { FarmError, missingError } from '../errors.ts';
+import { makeFolder } from '../make-folder.ts';
 
 /** Long enough to load a large AOF. */
 const START_DEADLINE_MS = 120_000;
@@ -28,10 +29,10 @@ export interface EmbeddedPaths {
 /** Makes the folders (0700). Throws FarmError (exit 3) if the data folder cannot be written. */
 export function embeddedPaths(config: Config): EmbeddedPaths {
   try {
-    mkdirSync(path.join(config.dataDir, 'redis'), { recursive: true, mode: 0o700 });
+    makeFolder(path.join(config.dataDir, 'redis'), 0o700);
     const data = realpathSync(config.dataDir);
     const room = path.join(config.runtimeDir, sha256(data).slice(0, 12));
-    mkdirSync(room, { recursive: true, mode: 0o700 });
+    makeFolder(room, 0o700);
     for (const folder of [config.runtimeDir, room]) requireOwn(folder);
     const redis = path.join(data, 'redis');
     return {

@@ -9,6 +9,7 @@ import { type FileHandle, lstat, mkdir, open, readdir, rename, rmdir, stat, unli
 import path from 'node:path';
 import { FarmError, messageOf, missingError } from '../errors.ts';
 import { compareCodePoints } from '../json/value.ts';
+import { makeFolder } from '../make-folder.ts';
 import type { Store } from './store.ts';
 
 const TEMP_FOLDER = '.tmp';
@@ -92,6 +93,11 @@ class FolderStore implements Store {
     yield* this.walk(prefix.slice(0, cut), prefix);
   }
 
+  async *emptyFolders(prefix: string): AsyncIterable<string> {
+    this.pathOf(prefix.slice(0, -1));
+    yield* this.walkEmpty(prefix);
+  }
+
   async delete(key: string): Promise<void> {
     const target = this.pathOf(key);
     try {
@@ -149,7 +155,7 @@ class FolderStore implements Store {
 
   private async makeFolder(dir: string): Promise<void> {
     if (this.known.has(dir)) return;
-    if (dir === this.address) await makeRoot(dir);
+    if (dir === this.address) makeFolder(dir);
     else {
       await this.makeFolder(path.dirname(dir));
       try {
@@ -164,14 +170,7 @@ class FolderStore implements Store {
   }
 
   private async *walk(folder: string, prefix: string): AsyncIterable<{ key: string; bytes: number }> {
-    const dir = path.join(this.address, folder);
-    let entries: Dirent[];
-    try {
-      entries = await readdir(dir, { withFileTypes: true });
-    } catch (error) {
-      if (ABSENT.has(codeOf(error))) return;
-      throw unreadable(dir, error);
-    }
+    const entries = (await this.entriesOf(folder)) ?? [];
     // A folder sorts with its slash: that is the order of the keys themselves.
     const named = entries
       .map((e) => ({ key: folder + e.name + (e.isDirectory() ? '/' : ''), isFolder: e.isDirectory() }))
@@ -189,27 +188,29 @@ class FolderStore implements Store {
     }
   }
 
+  private async *walkEmpty(folder: string): AsyncIterable<string> {
+    const entries = await this.entriesOf(folder);
+    if (entries?.length === 0) yield folder;
+    for (const entry of entries ?? []) if (entry.isDirectory()) yield* this.walkEmpty(`${folder}${entry.name}/`);
+  }
+
+  /** Null if there is no such folder. */
+  private async entriesOf(folder: string): Promise<Dirent[] | null> {
+    const dir = path.join(this.address, folder);
+    try {
+      return await readdir(dir, { withFileTypes: true });
+    } catch (error) {
+      if (ABSENT.has(codeOf(error))) return null;
+      throw unreadable(dir, error);
+    }
+  }
+
   private pathOf(key: string): string {
     const segments = key.split('/');
     const odd = segments.some((s) => s === '' || s === '.' || s === '..' || /[\u0000-\u001f\u007f\\]/.test(s));
     if (odd || segments[0] === TEMP_FOLDER || Buffer.byteLength(key) > KEY_BYTES)
       throw new RangeError(`not a key of the store: ${JSON.stringify(key.slice(0, 200))}`);
     return path.join(this.address, ...segments);
-  }
-}
-
-/** Not by mkdir's `recursive`, which says ENOENT of a read-only disk. */
-async function makeRoot(dir: string): Promise<void> {
-  try {
-    await mkdir(dir);
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return;
-    if (codeOf(error) !== 'ENOENT') throw error;
-    await makeRoot(path.dirname(dir));
-    await mkdir(dir).catch((again: unknown) => {
-      // Another put was as fast as we.
-      if (codeOf(again) !== 'EEXIST') throw again;
-    });
   }
 }
 

@@ -12,6 +12,8 @@ export interface Store {
   head(key: string): Promise<number | null>;
   /** Every key that begins with `prefix`, in code-point order. */
   list(prefix: string): AsyncIterable<{ key: string; bytes: number }>;
+  /** Folders below `prefix` (which ends with a slash) that hold nothing, each with its slash. Only where a store has folders of their own. */
+  emptyFolders?(prefix: string): AsyncIterable<string>;
   /** No error if it is not there. */
   delete(key: string): Promise<void>;
   /** Throws FarmError (exit 3) unless something can be written and read back. */

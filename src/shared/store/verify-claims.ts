@@ -4,7 +4,7 @@
 import { type Claim, objectKey, packKey } from '../claim.ts';
 import { decodeContent, type Placement, sha256Away } from './content.ts';
 import { placements, type ShardIndex } from './shard-index.ts';
-import type { Account } from './verify-account.ts';
+import type { Account, Inspect } from './verify-account.ts';
 
 /** Compares the claims that the records make with the index's, while the records are read. */
 export class ClaimTally {
@@ -39,7 +39,13 @@ export class ClaimTally {
   }
 }
 
-export async function verifyPlacements(account: Account, indexKey: string, index: ShardIndex): Promise<void> {
+/** `inspect` is shown every content whose hash is sound. */
+export async function verifyPlacements(
+  account: Account,
+  indexKey: string,
+  index: ShardIndex,
+  inspect: Inspect,
+): Promise<void> {
   const slices = new Map<string, { placement: Placement; offset: number }[]>(index.packs.map((p) => [p.sha256, []]));
   const objects: Claim[] = [];
   for (const placement of index.claims) {
@@ -57,14 +63,15 @@ export async function verifyPlacements(account: Account, indexKey: string, index
     if (whole) objects.push(claimAt(placement));
     else account.fault(`${indexKey}: sha256/${placement.sha256} is placed as no object can be`);
   }
-  for (const pack of index.packs) await verifyPack(account, pack, slices.get(pack.sha256) ?? []);
-  await account.objects(objects, indexKey);
+  for (const pack of index.packs) await verifyPack(account, pack, slices.get(pack.sha256) ?? [], inspect);
+  await account.objects(objects, indexKey, inspect);
 }
 
 async function verifyPack(
   account: Account,
   pack: { sha256: string; bytes: number },
   slices: { placement: Placement; offset: number }[],
+  inspect: Inspect,
 ): Promise<void> {
   const key = packKey(pack.sha256);
   const bytes = await account.get(key);
@@ -80,6 +87,7 @@ async function verifyPack(
     next = offset + placement.stored_bytes;
     const result = await decodeContent(bytes.subarray(offset, next), claimAt(placement), placement);
     if ('fault' in result) account.fault(`${whose}: ${result.fault}`);
+    else inspect(placement.sha256, result.content);
   }
   if (next !== pack.bytes) account.fault(`${key}: its slices end at ${next} of ${pack.bytes} bytes`);
 }

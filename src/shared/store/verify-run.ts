@@ -8,6 +8,7 @@ import { genesis, manifestKey, nextLink, runPrefix, shardIndexKey, shardKey } fr
 import { type Counts, sumCounts } from './shard-record.ts';
 import type { Store } from './store.ts';
 import { Account, ranges } from './verify-account.ts';
+import { memberRules } from './verify-member.ts';
 import { verifyPlan } from './verify-plan.ts';
 import { type Reading, verifyShard } from './verify-shard.ts';
 
@@ -47,7 +48,8 @@ async function verify(account: Account, run: string): Promise<Counts> {
   await account.objects(manifest.inputs, 'inputs in the manifest');
 
   const planned = tasks ? manifest.plan.groups : 0;
-  const reading: Reading = { account, manifest, tasks, seen: new Uint8Array(planned) };
+  const rules = memberRules(manifest.spec);
+  const reading: Reading = { account, manifest, tasks, rules, seen: new Uint8Array(planned) };
   const all: Counts[] = [];
   let link = genesis(run, manifest.incarnation);
   for (const entry of manifest.shards) {
@@ -94,6 +96,8 @@ async function verifyListing(account: Account, manifest: Manifest): Promise<void
   try {
     for await (const { key } of account.store.list(runPrefix(run)))
       if (!known.has(key)) account.fault(`${key}: is not part of the run (extra, doubled or moved)`);
+    for await (const folder of account.store.emptyFolders?.(runPrefix(run)) ?? [])
+      account.fault(`${folder}: is an empty folder, and not part of the run`);
   } catch (error) {
     account.fault(`${runPrefix(run)}: cannot be listed: ${messageOf(error)}`);
   }

@@ -1,9 +1,8 @@
 // One shard's part of verify-run: stored bytes, index, range, and each record in it. A record is sound if it is the
 // next seq, a planned group not seen before with its planned task, all its members in order, and exactly the text
-// that its own facts render to; and a completed member's certificate names the very trajectory, report and reward.
+// that its own facts render to; its members' accounts hold (verify-member.ts), and so do the contents that they claim.
 
 import { formatCursor, type RunIdentity } from '../group.ts';
-import type { Completed } from '../outcome.ts';
 import { gunzipBounded, sha256Away } from './content.ts';
 import type { Manifest, ShardEntry } from './manifest.ts';
 import { INDEX_MAX_BYTES, parseShardIndex, type ShardIndex } from './shard-index.ts';
@@ -11,12 +10,15 @@ import { shardIndexKey, shardKey } from './shard-name.ts';
 import { type Counts, claimsOf, countGroup, noCounts, readLine, renderLine, sumCounts } from './shard-record.ts';
 import type { Account } from './verify-account.ts';
 import { ClaimTally, verifyPlacements } from './verify-claims.ts';
+import { ClaimedContents } from './verify-content.ts';
+import { type MemberRules, memberFaults } from './verify-member.ts';
 import type { PlannedTasks } from './verify-plan.ts';
 
 export interface Reading {
   account: Account;
   manifest: Manifest;
   tasks: PlannedTasks | null;
+  rules: MemberRules;
   /** One byte a group: seen or not. */
   seen: Uint8Array;
 }
@@ -52,8 +54,9 @@ export async function verifyShard(reading: Reading, entry: ShardEntry, previous:
   }
   if (plain.content.byteLength !== index.shard.raw_bytes)
     account.fault(`${key}: inflates to ${plain.content.byteLength} bytes where ${index.shard.raw_bytes} are promised`);
-  const counts = verifyRecords(reading, key, indexKey, entry, index, plain.content.toString());
-  await verifyPlacements(account, indexKey, index);
+  const contents = new ClaimedContents(account, reading.tasks);
+  const counts = verifyRecords(reading, contents, key, indexKey, entry, index, plain.content.toString());
+  await verifyPlacements(account, indexKey, index, (digest, content) => contents.inspect(digest, content));
   return counts;
 }
 
@@ -80,6 +83,7 @@ async function readIndex(account: Account, indexKey: string, bytes: Buffer): Pro
 
 function verifyRecords(
   reading: Reading,
+  contents: ClaimedContents,
   key: string,
   indexKey: string,
   entry: ShardEntry,
@@ -110,12 +114,14 @@ function verifyRecords(
       account.fault(`${where}: its figures or its form are not what its members give`);
     if (index.groups[i] !== closed.group) account.fault(`${indexKey}: its list of groups differs at record ${i + 1}`);
     verifyGroup(reading, where, closed.group, closed.task_id, closed.members.length);
+    const verified = reading.tasks?.verified(closed.group) ?? null;
     for (const [m, member] of closed.members.entries()) {
       const whose = `${where}, group ${closed.group}, member ${member.member}`;
       if (member.member !== m) account.fault(`${whose}: stands at place ${m}`);
+      for (const fault of memberFaults(member, verified, reading.rules)) account.fault(`${whose}: ${fault}`);
       if (member.status !== 'completed') continue;
       for (const claim of claimsOf(member)) tally.claim(claim, whose);
-      verifyCertificate(account, member, whose);
+      contents.expect(closed.group, member, whose);
     }
   }
   if (index.groups.length !== lines.length)
@@ -138,14 +144,4 @@ function verifyGroup(reading: Reading, where: string, group: number, taskId: str
     account.fault(`${where}: group ${group} has the task ${JSON.stringify(taskId)}, another was planned`);
   if (size !== manifest.plan.groupSize)
     account.fault(`${where}: group ${group} has ${size} members where ${manifest.plan.groupSize} were planned`);
-}
-
-function verifyCertificate(account: Account, member: Completed, whose: string): void {
-  const { certificate } = member;
-  if (certificate.trajectory_sha256 !== member.trajectory.sha256)
-    account.fault(`${whose}: its certificate names another trajectory`);
-  if (certificate.report_sha256 !== (member.report?.sha256 ?? null))
-    account.fault(`${whose}: its certificate names another report`);
-  if (certificate.reward !== member.reward)
-    account.fault(`${whose}: its certificate says ${certificate.reward}, its reward is ${member.reward}`);
 }

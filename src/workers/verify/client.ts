@@ -46,6 +46,8 @@ const CALL_TIMEOUT_MS = 60_000;
 const BACKOFF_MS = 500;
 const BACKOFF_MAX_MS = 8_000;
 
+/** A platform that says `Retry-After: 0` and goes on refusing must not be asked in a tight loop. */
+export const LEAST_PAUSE_MS = 100;
 /** After a refusal of key or platform nobody asks for so long: it may have been mended since. */
 const REFUSED_MS = 30_000;
 
@@ -145,7 +147,7 @@ export class VerifierClient {
           else one.settle({ kind: 'unreadable', detail: meaning.detail });
           break;
         case 'rate_limited': {
-          const waitMs = meaning.retryAfterMs ?? this.backoff(one.tries);
+          const waitMs = Math.max(LEAST_PAUSE_MS, meaning.retryAfterMs ?? this.backoff(one.tries));
           one.waitedMs += waitMs;
           this.pausedUntil = Math.max(this.pausedUntil, this.now() + waitMs);
           this.options.onRateLimit?.(waitMs);

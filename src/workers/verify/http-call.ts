@@ -1,6 +1,7 @@
 // One POST with everything bounded: time, size of the answer, and what an error may say. Redirects are not followed.
 // The key goes into one header and nowhere else.
 
+import { setMaxListeners } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
 import type { HttpAnswer } from './wire.ts';
@@ -53,7 +54,11 @@ export class HttpCaller {
         () => end(new CallFailed(`no answer within ${options.timeoutMs} ms`)),
         options.timeoutMs,
       );
-      options.signal?.addEventListener('abort', stop, { once: true });
+      if (options.signal) {
+        // One signal ends all calls that are under way, and they are many.
+        setMaxListeners(0, options.signal);
+        options.signal.addEventListener('abort', stop, { once: true });
+      }
       request.on('error', (error: NodeJS.ErrnoException) => end(new CallFailed(error.code ?? error.message)));
       request.on('response', (response) => {
         const chunks: Buffer[] = [];

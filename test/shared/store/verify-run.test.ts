@@ -1,4 +1,4 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -103,6 +103,13 @@ describe('verify-run', () => {
     }
   });
 
+  it('names empty folders in it', async () => {
+    const faults = await faultsAfter(async (store) => {
+      await mkdir(path.join(store.address, 'runs/sound/shards/old/older'), { recursive: true });
+    });
+    expect(faults).toEqual([expect.stringContaining('runs/sound/shards/old/older/: is an empty folder')]);
+  });
+
   it('does not care for objects that no run claims, nor for other runs', async () => {
     const faults = await faultsAfter(async (store) => {
       await store.put('objects/sha256/ab/stray', Buffer.from('x'));
@@ -173,6 +180,18 @@ describe('verify-run of a run whose hashes were all made to fit', () => {
       return JSON.stringify(record);
     });
 
+  const rewarded = (member: ReturnType<typeof JSON.parse>, reward: number) => {
+    Object.assign(member, { reward, components: { env: reward } });
+    member.certificate.reward = reward;
+  };
+  /** The first member of the second record, which a verifier graded. */
+  const onVerified = (change: (member: ReturnType<typeof JSON.parse>) => void) => (lines: string[]) =>
+    lines.map((line, i) => {
+      const record = JSON.parse(line);
+      if (i === 1) change(record.members[0]);
+      return JSON.stringify(record);
+    });
+
   it('is sound where nothing was changed', async () => {
     expect(await forge((lines) => lines)).toEqual([]);
   });
@@ -185,6 +204,45 @@ describe('verify-run of a run whose hashes were all made to fit', () => {
     ['a group that was never planned', onFirst((r) => Object.assign(r, { group: 70 })), 'never planned'],
     ['a task', onFirst((r) => Object.assign(r, { task_id: 'another' })), 'another was planned'],
     ['a member left out', onFirst((r) => r.members.pop()), 'members where'],
+    [
+      'a reward, with its component and certificate',
+      onFirst((r) => rewarded(r.members[0], 0.5)),
+      "trajectory's total is 1, its component env 0.5",
+    ],
+    ['a component', onFirst((r) => Object.assign(r.members[0].components, { env: 99 })), 'its component env 99'],
+    ['components that nobody gave', onFirst((r) => Object.assign(r.members[0].components, { bonus: 0 })), 'bonus'],
+    ['no components', onFirst((r) => Object.assign(r.members[0], { components: {} })), 'env is missing'],
+    ['the part of a verifier', onVerified((m) => Object.assign(m.components, { certified: 0 })), 'components give'],
+    ['the parts of a verifier left out', onVerified((m) => delete m.components.graded), 'not those of a verifier'],
+    [
+      'a verdict',
+      onVerified((m) => {
+        Object.assign(m.components, { certified: 0, format: 6 });
+        Object.assign(m, { reward: m.components.env + 0.475 });
+      }),
+      'its report says true',
+    ],
+    ['seconds', onFirst((r) => Object.assign(r.members[0], { seconds: -5 })), 'took -5 seconds'],
+    ['attempts', onFirst((r) => Object.assign(r.members[0], { attempts: 900 })), '900 attempts'],
+    ['steps', onFirst((r) => Object.assign(r.members[0], { steps: 3 })), 'has 3 steps, its trajectory 2'],
+    ['no steps', onFirst((r) => Object.assign(r.members[0], { steps: 0 })), 'has 0 steps'],
+    ['more steps than the spec has', onFirst((r) => Object.assign(r.members[0], { steps: 6 })), '1 to 5'],
+    [
+      'the environment',
+      onFirst((r) => Object.assign(r.members[0].certificate, { env: 'terminal' })),
+      "not its trajectory's environment",
+    ],
+    [
+      'trajectories of two tasks swapped',
+      (lines) => {
+        const records = lines.map((line) => JSON.parse(line));
+        const [a, b] = [records[0].members[0], records[1].members[0]];
+        [a.trajectory, b.trajectory] = [b.trajectory, a.trajectory];
+        for (const m of [a, b]) m.certificate.trajectory_sha256 = m.trajectory.sha256;
+        return records.map((r) => JSON.stringify(r));
+      },
+      'another environment, seed or config than was planned',
+    ],
     ['two members swapped', onFirst((r) => r.members.reverse()), 'stands at place'],
     ['a claim', onFirst((r) => Object.assign(r.members[0], { trajectory: claimOf(Buffer.from('x')) })), 'not in'],
     ['the size of a claim', onFirst((r) => Object.assign(r.members[0].trajectory, { bytes: 3 })), 'bytes'],

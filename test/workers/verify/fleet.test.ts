@@ -114,6 +114,13 @@ describe('limits', () => {
     expect(state).toMatchObject({ breaker: 'closed', failuresInARow: 0, counters: { failures: 0, rateLimited: 1 } });
   });
 
+  test('a platform that refuses for ever and says Retry-After: 0 is asked at most ten times a second', async () => {
+    stub.behave = () => ({ status: 429, headers: { 'retry-after': '0' }, body: '' });
+    const answers = await fleet.asker({ patienceMs: 550 }).ask(queriesOf(3), OPTIONS);
+    expect(words(answers)).toEqual(['unavailable', 'unavailable', 'unavailable']);
+    expect(stub.calls.length).toBe(6);
+  });
+
   test('a pause beyond all patience is no answer, for everybody and at once', async () => {
     stub.behave = () => ({ status: 429, headers: { 'retry-after': '3600' }, body: fault('rate_limit_exceeded') });
     const answers = await fleet.asker().ask(queriesOf(60), OPTIONS);
@@ -171,9 +178,9 @@ describe('batches', () => {
     const answers = await fleet.asker(limits).ask(queriesOf(50), OPTIONS);
     expect(tally(words(answers))).toEqual({ permit: 49, unavailable: 1 });
     expect(stub.asked.get('query 7')).toBe(3);
-    expect(stub.calls.filter((call) => call.queries.includes('query 7')).map((call) => call.queries.length)).toEqual([
-      50, 7, 1,
-    ]);
+    const sizes = stub.calls.filter((call) => call.queries.includes('query 7')).map((call) => call.queries.length);
+    expect([sizes[0], sizes[2]]).toEqual([50, 1]);
+    expect(sizes[1]).toBeLessThanOrEqual(7);
   });
 
   test('a broken item is asked again alone; the others keep their answers', async () => {

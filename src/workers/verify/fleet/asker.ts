@@ -231,10 +231,7 @@ export class FleetAsker {
 
   private async tellLeft(sent: readonly Wait[], reply: ExchangeReply): Promise<void> {
     const taken = new Set(reply.calls.flatMap((call) => call.items.map((item) => item.key)));
-    const left = sent.filter((wait, i) => {
-      const { code, value } = reply.own[i] as Coded;
-      return code === 'w' && value.length > 0 && !taken.has(wait.key);
-    });
+    const left = sent.filter((wait, i) => reply.own[i]?.code === 'f' && !taken.has(wait.key));
     if (left.length === 0) return;
     this.handle(await this.exchange.tell(left.map((wait) => ({ key: wait.key, sealed: this.sealed(wait) }))));
   }
@@ -261,7 +258,7 @@ export class FleetAsker {
   }
 
   private onCoded(flight: string, { code, value }: Coded, cached: boolean): void {
-    if (code === 'w') return;
+    if (code === 'w' || code === 'f') return;
     this.answer(
       flight,
       code === 'v' ? this.readSealed(flight, value) : spoken(code, value.toString()),

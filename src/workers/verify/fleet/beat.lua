@@ -1,7 +1,7 @@
 -- A process lives: its lease is renewed, calls of the dead are given back, and what it has waited for long is looked
 -- up, since a message may have been lost.
 -- ARGV  1 options (JSON; `mine` its calls, `dead` processes known to be gone)  2.. keys that it waits for
--- Gives {code, value} for each key, then {'p', PROC} for each other process that holds a permit
+-- Gives a code for each key, and its value; the other processes that hold permits
 here()
 redis.call('ZREMRANGEBYSCORE', K .. ':procs', '-inf', T - 600000)
 local mine, dead = {}, {}
@@ -47,7 +47,7 @@ for i, key in ipairs(keys) do
       if calls[token] == nil then calls[token] = redis.call('EXISTS', U .. ':k:' .. token) == 1 end
       if not calls[token] then wait_again(again, due, key, s, 0) end
     end
-    out[i] = { 'w', '' }
+    out[i] = { 'w' }
   else
     missing[#missing + 1] = i
   end
@@ -56,8 +56,9 @@ bulk('HSET', U .. ':s', status)
 put_waiting(again, due)
 local lost = {}
 for n, i in ipairs(missing) do lost[n] = keys[i] end
-for n, value in ipairs(recall(lost)) do out[missing[n]] = value and { 'v', value } or { 'n', '' } end
+for n, value in ipairs(recall(lost)) do out[missing[n]] = value and { 'v', value } or { 'n' } end
 if #keys > 0 then stay() end
-for proc in pairs(holders) do out[#out + 1] = { 'p', proc } end
+local procs = {}
+for proc in pairs(holders) do procs[#procs + 1] = proc end
 purge()
-return reply(out)
+return reply(out, nil, procs)

@@ -130,6 +130,15 @@ export class CallDesk {
     }
   }
 
+  /** An answer that cannot be written is still one for those who wait here; the others ask again. */
+  private kept(key: string, answer: Extract<Answer, { kind: 'verdict' | 'denial' }>): Coding {
+    try {
+      return { key, code: 'v', value: this.options.seal.close(writeAnswer(answer), key), number: 1 };
+    } catch (error) {
+      return { key, code: 'u', value: detailOf(`an answer that cannot be kept: ${messageOf(error)}`), number: 0 };
+    }
+  }
+
   private queryOf(item: TakenItem): Query {
     const here = this.options.queryOf(item.key);
     if (here) return here;
@@ -154,7 +163,7 @@ export class CallDesk {
         switch (answer.kind) {
           case 'verdict':
           case 'denial':
-            return { key, code: 'v', value: this.options.seal.close(writeAnswer(answer), key), number: 1 };
+            return this.kept(key, answer);
           case 'unreadable':
             return { key, code: 'x', value: answer.detail, number: 0 };
           case 'misconfigured':

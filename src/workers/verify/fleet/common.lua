@@ -20,7 +20,7 @@
 --   breaker:  closed --failures in a row--> open --cooldown, somebody asks--> half --probe--> closed | open
 --
 -- Codes of answers: v value (sealed), u unavailable, x unreadable, m misconfigured, o breaker open, h rate limited for
--- too long, b budget, w waiting, n not known, k there is work to take.
+-- too long, b budget, f a new flight, w one under way, n not known, k there is work to take.
 
 local K = KEYS[1]
 local O = cjson.decode(ARGV[1])
@@ -274,12 +274,14 @@ end
 local function grant(number, flights, probe)
   local token = O.token .. '.' .. number
   local permit = ME .. '|' .. token
-  local keys, status, items = {}, {}, {}
+  local keys, status, items, queries, foreign = {}, {}, {}, {}, false
   for i, one in ipairs(flights) do
     local key, s = one[1], one[2]
     keys[i] = key
     status[2 * i - 1], status[2 * i] = key, write_state(token, s)
-    items[i] = { key, one[3], tostring(s.n), tostring(s.wt) }
+    items[i] = string.format('%s %d %d', key, s.n, s.wt)
+    queries[i] = one[3]
+    foreign = foreign or one[3] ~= ''
   end
   redis.call('ZADD', U .. ':p', T + O.permit, permit)
   redis.call('RPUSH', U .. ':k:' .. token, T, unpack(keys))
@@ -295,7 +297,7 @@ local function grant(number, flights, probe)
   end
   count('calls', 1)
   count('items', #keys)
-  return { token, tostring(S.gen), S.single and '1' or '0', items }
+  return { token, tostring(S.gen), S.single and '1' or '0', table.concat(items, ' '), foreign and queries or {} }
 end
 
 -- Calls to make of new flights at once, without going through the list, where nobody waits in it; the rest waits.
@@ -370,14 +372,20 @@ local function stay()
   for _, name in ipairs({ ':w', ':q', ':s' }) do redis.call('PEXPIRE', U .. name, 3600000) end
 end
 
--- What every script answers: wake ms, events, calls; then its own.
-local function reply(own, calls)
+-- What every script answers: wake ms, events, calls; of the keys asked about a code each, and the values of those
+-- codes that have one; names of processes. Few texts, because each costs the reader more than its bytes.
+local function reply(found, calls, procs)
   calls = calls or {}
+  local codes, values = {}, {}
+  for i, one in ipairs(found or {}) do
+    codes[i] = one[1]
+    if one[2] then values[#values + 1] = one[2] end
+  end
   local wake = take(calls)
   if O.calls == 0 and redis.call('ZCARD', U .. ':p') < O.concurrency then
     local first = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, 1)
     if first[1] then post(read_state(redis.call('HGET', U .. ':s', first[1])).ps, first[1], 'k', '', ME) end
   end
   send()
-  return { tostring(wake), events, calls, own or {} }
+  return { tostring(wake), events, calls, table.concat(codes), values, procs or {} }
 end

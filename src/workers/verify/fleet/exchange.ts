@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { loadScript } from '../../../shared/redis/script.ts';
 import { BATCH, FLEET_KEY } from './upstream.ts';
 
+const NOTHING = Buffer.alloc(0);
 const FOLDER = new URL('.', import.meta.url);
 // What frees or ends something must run on a full Redis; so must a join, whose flights are bounded by those who wait.
 const JOIN = loadScript(FOLDER, 'join', { allowOom: true });
@@ -39,7 +40,10 @@ export interface ExchangeReply {
   wakeMs: number;
   events: [string, string][];
   calls: TakenCall[];
+  /** For each key that was asked about. */
   own: Coded[];
+  /** Other processes that hold permits, where that was asked. */
+  processes: string[];
 }
 
 export interface ExchangeLimits {
@@ -178,29 +182,38 @@ export class Exchange {
   }
 }
 
-type Raw = [
-  Buffer,
-  [Buffer, Buffer][],
-  [Buffer, Buffer, Buffer, [Buffer, Buffer, Buffer, Buffer][]][],
-  [Buffer, Buffer][],
-];
+/** Codes that come with a value. */
+const VALUED = 'vuxmoh';
+
+type RawCall = [token: Buffer, generation: Buffer, single: Buffer, items: Buffer, queries: Buffer[]];
+type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[]];
 
 function readReply(answer: unknown): ExchangeReply {
-  const [wake, events, calls, own] = answer as Raw;
+  const [wake, events, calls, codes, values, processes] = answer as Raw;
+  let at = 0;
   return {
     wakeMs: Number(wake.toString()),
     events: events.map(([name, detail]) => [name.toString(), detail.toString()]),
-    calls: calls.map(([token, generation, single, items]) => ({
-      token: token.toString(),
-      generation: Number(generation.toString()),
-      single: single.toString() === '1',
-      items: items.map(([key, sealed, tries, waited]) => ({
-        key: key.toString(),
-        sealed,
-        tries: Number(tries.toString()),
-        waitedMs: Number(waited.toString()),
-      })),
+    calls: calls.map(readCall),
+    own: [...codes.toString()].map((code) => ({
+      code,
+      value: VALUED.includes(code) ? (values[at++] as Buffer) : NOTHING,
     })),
-    own: own.map(([code, value]) => ({ code: code.toString(), value })),
+    processes: processes.map(String),
+  };
+}
+
+function readCall([token, generation, single, items, queries]: RawCall): TakenCall {
+  const words = items.toString().split(' ');
+  return {
+    token: token.toString(),
+    generation: Number(generation.toString()),
+    single: single.toString() === '1',
+    items: Array.from({ length: words.length / 3 }, (_, i) => ({
+      key: words[3 * i] as string,
+      sealed: queries[i] ?? NOTHING,
+      tries: Number(words[3 * i + 1]),
+      waitedMs: Number(words[3 * i + 2]),
+    })),
   };
 }

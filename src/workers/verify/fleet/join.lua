@@ -1,6 +1,6 @@
 -- Wants answers: from the cache, from a flight that is under way, or from a new one. Takes what is to be asked now.
 -- ARGV  1 options (JSON)  2 base URL, for people  3.. pairs of key, sealed query (or '': to be told later, by `tell`)
--- Gives, for each key, {code, value}; 'w' with '1' for a new flight
+-- Gives a code for each key, and its value
 here()
 redis.call('HSET', U, 'base', ARGV[2], 'platform', O.platform, 'key', O.key)
 redis.call('ZADD', K .. ':upstreams', T, O.up)
@@ -14,7 +14,7 @@ local queries, status, fresh = {}, {}, {}
 local spent_key = K .. ':spent:' .. O.epoch
 local spent = O.budget >= 0 and int(redis.call('GET', spent_key)) or 0
 for i, key in ipairs(keys) do
-  local one = { 'w', '' }
+  local one = { 'w' }
   if values[i] then
     hits = hits + 1
     one = { 'v', values[i] }
@@ -31,10 +31,10 @@ for i, key in ipairs(keys) do
   elseif code then
     one = { code, detail }
   elseif O.budget >= 0 and spent + new >= O.budget then
-    one = { 'b', '' }
+    one = { 'b' }
   else
     new = new + 1
-    one[2] = '1'
+    one[1] = 'f'
     local query = ARGV[2 * i + 2]
     if query ~= '' then
       queries[#queries + 1] = key

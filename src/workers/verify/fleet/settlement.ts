@@ -1,7 +1,7 @@
 // From what a call brought to what becomes of each of its queries: answered, asked again (when, in what company), or
 // lost; and what the fleet learns of the upstream. Pure.
 
-import type { Answer } from '../client.ts';
+import { type Answer, LEAST_PAUSE_MS } from '../client.ts';
 import type { CallResult } from '../platform-call.ts';
 import type { Meaning } from '../wire.ts';
 
@@ -67,8 +67,9 @@ export function settlementOf(result: CallResult, tried: readonly Tried[], limits
           ? { kind: 'again', tries, waitedMs, company: half, delayMs: 0 }
           : { kind: 'answered', answer: { kind: 'unreadable', detail: meaning.detail } };
       case 'rate_limited': {
-        const waitMs =
-          meaning.retryAfterMs ?? jittered(Math.min(BACKOFF_MAX_MS, Math.max(limits.backoffMs, waitedMs)), limits);
+        const { retryAfterMs } = meaning;
+        const backoffMs = Math.min(BACKOFF_MAX_MS, Math.max(limits.backoffMs, waitedMs));
+        const waitMs = Math.max(LEAST_PAUSE_MS, retryAfterMs ?? jittered(backoffMs, limits));
         pauseMs = Math.max(pauseMs, waitMs);
         if (waitMs <= limits.patienceMs && waitedMs + waitMs > limits.patienceMs)
           return unavailable(`rate limited: ${meaning.detail}`);

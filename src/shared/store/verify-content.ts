@@ -1,0 +1,97 @@
+// What records say of the contents that they claim, kept until a shard's contents are read, then compared: the
+// trajectory's total, steps and environment, and what its group was planned with; a report's verdict. Each content is
+// parsed once, whatever number of members claim it. Contents above the account's bound are hashed and not compared.
+
+import { messageOf } from '../errors.ts';
+import { parseJson } from '../json/json.ts';
+import { isMap } from '../json/value.ts';
+import type { Completed } from '../outcome.ts';
+import { FORMAT_VERSION, integrityMismatches, parseTrajectory, type Trajectory } from '../trajectory.ts';
+import type { Account } from './verify-account.ts';
+import { configSha256, type PlannedTasks } from './verify-plan.ts';
+
+interface Claimant {
+  group: number;
+  member: Completed;
+  whose: string;
+}
+
+export class ClaimedContents {
+  private readonly account: Account;
+  private readonly tasks: PlannedTasks | null;
+  private readonly trajectories = new Map<string, Claimant[]>();
+  private readonly reports = new Map<string, Claimant[]>();
+
+  constructor(account: Account, tasks: PlannedTasks | null) {
+    this.account = account;
+    this.tasks = tasks;
+  }
+
+  expect(group: number, member: Completed, whose: string): void {
+    const claimant = { group, member, whose };
+    add(this.trajectories, member.trajectory.sha256, claimant);
+    if (member.report !== undefined) add(this.reports, member.report.sha256, claimant);
+  }
+
+  /** The content with this hash. Never throws. */
+  inspect(digest: string, content: Buffer): void {
+    const trajectories = this.trajectories.get(digest);
+    if (trajectories !== undefined) this.trajectory(digest, content, trajectories);
+    const reports = this.reports.get(digest);
+    if (reports !== undefined) this.report(digest, content, reports);
+  }
+
+  private trajectory(digest: string, content: Buffer, claimants: readonly Claimant[]): void {
+    let trajectory: Trajectory;
+    let configHash: string;
+    try {
+      trajectory = parseTrajectory(content, `claim sha256/${digest}`);
+      configHash = configSha256(trajectory.envConfig ?? null);
+      for (const mismatch of integrityMismatches(trajectory))
+        this.account.fault(`claim sha256/${digest}: ${mismatch}`);
+      if (trajectory.version !== FORMAT_VERSION || trajectory.finalObservation === undefined)
+        this.account.fault(`claim sha256/${digest}: is no trajectory of format ${FORMAT_VERSION}`);
+    } catch (error) {
+      this.account.fault(messageOf(error));
+      return;
+    }
+    const { envId, seed, transitions } = trajectory;
+    const total = Number(trajectory.totalReward);
+    for (const { group, member, whose } of claimants) {
+      const fault = (text: string): void => this.account.fault(`${whose}: ${text} (sha256/${digest})`);
+      if (transitions.length !== member.steps)
+        fault(`has ${member.steps} steps, its trajectory ${transitions.length}`);
+      if (envId !== member.certificate.env) fault(`its certificate names ${member.certificate.env}, not its trajectory's environment`);
+      // A text earns nothing by itself: its reward is the verifier's alone.
+      const earned = member.certificate.env === 'text' ? 0 : member.components.env;
+      if (total !== earned) fault(`its trajectory's total is ${total}, its component env ${earned}`);
+      if (this.tasks && !this.tasks.fitsSetting(group, { env: envId, seed, configSha256: configHash }))
+        fault('its trajectory was played in another environment, seed or config than was planned');
+    }
+  }
+
+  private report(digest: string, content: Buffer, claimants: readonly Claimant[]): void {
+    let certified: unknown;
+    try {
+      const report = parseJson(content.toString('utf8'), { duplicates: 'error' });
+      certified = isMap(report) ? report.get('proof_checked') : undefined;
+    } catch {
+      // no JSON: no verdict either
+    }
+    if (typeof certified !== 'boolean') {
+      this.account.fault(`claim sha256/${digest}: is no report of a verifier`);
+      return;
+    }
+    for (const { member, whose } of claimants) {
+      const said = member.components.certified;
+      if (said !== undefined && said !== Number(certified))
+        this.account.fault(`${whose}: its component certified is ${said}, its report says ${certified} (sha256/${digest})`);
+    }
+  }
+}
+
+function add(map: Map<string, Claimant[]>, digest: string, claimant: Claimant): void {
+  const list = map.get(digest);
+  if (list) list.push(claimant);
+  else map.set(digest, [claimant]);
+}
