@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { type OpenedRun, type OpenOptions, openRun } from '../../src/producer/open-run.ts';
 import { readConfig } from '../../src/shared/config.ts';
 import { FarmError } from '../../src/shared/errors.ts';
+import { mapOf } from '../../src/shared/json/value.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
@@ -19,6 +20,7 @@ import { collectShard } from '../../src/workers/collect/collector.ts';
 import { finishRun } from '../../src/workers/collect/finish.ts';
 import { completedWith } from '../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
+import { savedEpisode } from '../support/saved-episode.ts';
 import { guessTasks, readRunSpec } from '../support/spec.ts';
 
 let server: TestRedis;
@@ -44,6 +46,9 @@ const SPEC = {
   tasks: guessTasks(5),
   policy: { kind: 'scripted', actions: [4, 2, 6] },
 };
+
+/** What `guessTasks` gives its tasks. */
+const CONFIG = mapOf({ low: 1n, high: 8n, max_guesses: 4n });
 
 let runs = 0;
 const newRun = (): string => `open-${++runs}`;
@@ -79,8 +84,12 @@ async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: nu
   for (const due of (await ledger.due(epoch, 1_000)) ?? []) {
     const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
     if ('refused' in attempt) throw new Error(attempt.refused);
-    const kept = await putContent(store, Buffer.from(`{"of": "${settings.incarnation} ${due.group}-${due.member}"}`));
     const reward = due.group - due.member;
+    const noise = `${settings.incarnation} ${due.group}-${due.member}`;
+    const kept = await putContent(
+      store,
+      savedEpisode({ seed: BigInt(due.group), config: CONFIG, total: reward, noise }),
+    );
     const plain = completedWith(due.member, reward);
     const record: Completed = {
       ...plain,

@@ -10,7 +10,6 @@ import { encodeDocument, encodeEntry, type PlanRef, type Play } from '../../src/
 import { putContent } from '../../src/shared/store/content.ts';
 import type { LedgerEntry } from '../../src/shared/store/shard.ts';
 import type { Store } from '../../src/shared/store/store.ts';
-import { FORMAT_VERSION, serializeTrajectory } from '../../src/shared/trajectory.ts';
 import {
   type CollectorLedger,
   collectShard,
@@ -18,6 +17,7 @@ import {
   type ShardBounds,
 } from '../../src/workers/collect/collector.ts';
 import { type FinishedRun, finishRun } from '../../src/workers/collect/finish.ts';
+import { savedEpisode } from './saved-episode.ts';
 
 /** As the spec's document has it. */
 const VERIFIER = { weights: { format: 0.1, certified: 0.5, rejected_penalty: 0.25 }, clip: [-1, 0.5], floor: -1 };
@@ -120,28 +120,12 @@ function isVerified(group: number): boolean {
   return group % 2 === 1;
 }
 
-/** A saved trajectory of two steps; each group has a seed of its own. */
+/** Two steps; each group has a seed of its own. */
 function episode(group: number, total: number, noiseSeed: string, noiseBytes: number): Buffer {
   let noise = '';
   for (let n = 0; noise.length < noiseBytes; n++) noise += sha256(`${noiseSeed}/${n}`);
-  const step = (reward: number, done: boolean) => ({
-    observation: mapOf({ feedback: 'start' }),
-    action: 4n,
-    reward,
-    done,
-    info: mapOf({ noise: noise.slice(0, noiseBytes) }),
-    digest: '',
-  });
-  return serializeTrajectory({
-    version: FORMAT_VERSION,
-    envId: 'guess',
-    seed: BigInt(group),
-    initialObservation: mapOf({ feedback: 'start' }),
-    envConfig: mapOf({ low: 1n, high: 100n, max_guesses: 10n }),
-    transitions: [step(0, false), step(total, true)],
-    totalReward: total,
-    finalObservation: mapOf({ feedback: 'correct' }),
-  });
+  const config = mapOf({ low: 1n, high: 100n, max_guesses: 10n });
+  return savedEpisode({ seed: BigInt(group), config, total, steps: 2, noise: noise.slice(0, noiseBytes) });
 }
 
 async function makePlan(store: Store, groups: number, size: number, salt: string): Promise<PlanRef> {

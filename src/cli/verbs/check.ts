@@ -4,13 +4,13 @@
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, type ExitCode } from '../../shared/errors.ts';
 import { dumpJson } from '../../shared/json/json.ts';
-import { printProblems } from '../../shared/spec/problem.ts';
+import { MAX_PROBLEMS, printProblems } from '../../shared/spec/problem.ts';
 import { readSpec } from '../../shared/spec/reader.ts';
 
 export async function check(args: { file: string }): Promise<ExitCode> {
   const result = await readSpec(args.file, readConfig());
   if (!result.ok) {
-    process.stderr.write(`${printProblems(result.problems)}\n`);
+    process.stderr.write(`${printProblems(result.problems, MAX_PROBLEMS)}\n`);
     return EXIT.input;
   }
   for (const warning of result.warnings) process.stderr.write(`warning: ${warning}\n`);

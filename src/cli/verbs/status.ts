@@ -4,8 +4,9 @@
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
-import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
+import type { RunStatus } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { type RunView, readRun } from '../run-view.ts';
 import { finishedStatus, unknownRun } from '../stored-run.ts';
 
 export async function status(args: { run: string | null; json: boolean }): Promise<number> {
@@ -13,14 +14,14 @@ export async function status(args: { run: string | null; json: boolean }): Promi
   const { redis } = await connectRedis(config);
   try {
     if (args.run === null) {
-      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)))).filter(
+      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run)))).filter(
         (s) => s !== null,
       );
       if (args.json) process.stdout.write(`${JSON.stringify(all)}\n`);
       else for (const s of all) process.stdout.write(`${line(s)}\n`);
       return EXIT.ok;
     }
-    const found = (await readStatus(redis, args.run)) ?? (await finishedStatus(config, args.run));
+    const found = (await readRun(redis, args.run)) ?? (await finishedStatus(config, args.run));
     if (found === null) throw unknownRun(args.run);
     process.stdout.write(args.json ? `${JSON.stringify(found)}\n` : people(found));
     return EXIT.ok;
@@ -35,16 +36,26 @@ export function line(s: RunStatus): string {
   return `${s.run}  ${s.state}  groups ${s.groups.closed}/${s.groups.planned}  members ${s.members.accepted}/${s.members.planned}${rate}${eta}`;
 }
 
-export function people(s: RunStatus): string {
+export function people(s: RunView): string {
   const causes = Object.entries(s.members.by_cause).map(([cause, n]) => `${cause} ${n}`);
   const lines = [
     line(s),
     ...(s.reason ? [`  ${s.reason}`] : []),
     `  completed ${s.members.completed}, without result ${s.members.no_result}${causes.length > 0 ? ` (${causes.join(', ')})` : ''}, at work ${s.members.in_flight}`,
+    ...(s.verifier ? [verifierLine(s.verifier)] : []),
     ...s.waiting_for.map(
       (w) =>
         `  waiting for ${w.member}: ${w.phase}, since ${w.since_s} s${w.deadline_s === null ? '' : `; its group closes in ${w.deadline_s} s`}`,
     ),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function verifierLine(v: NonNullable<RunView['verifier']>): string {
+  const since = v.since === null ? '' : ` since ${v.since}`;
+  const why = v.breaker === 'closed' || v.reason === '' ? '' : ` (${v.reason})`;
+  const paused =
+    v.rate_limited_for_ms > 0 ? `, rate limited for ${(v.rate_limited_for_ms / 1000).toFixed(1)} s more` : '';
+  const refused = v.refused === null ? '' : `, refuses: ${v.refused}`;
+  return `  verifier ${v.base_url} platform ${v.platform_id}: breaker ${v.breaker}${since}${why}${paused}${refused}; ${v.in_flight} calls under way, ${v.waiting} queries waiting`;
 }

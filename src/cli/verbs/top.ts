@@ -5,8 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
-import { readStatus } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { readRun } from '../run-view.ts';
 import { people } from './status.ts';
 
 const EVERY_MS = 1_000;
@@ -18,7 +18,7 @@ export async function top(): Promise<number> {
   const screen = process.stdout.isTTY === true;
   try {
     while (!gone.signal.aborted) {
-      const all = await Promise.all((await knownRuns(redis, null)).map((run) => readStatus(redis, run)));
+      const all = await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run)));
       const live = all
         .filter((s) => s !== null && s.state !== 'done' && s.state !== 'cancelled')
         .filter((s) => s !== null);

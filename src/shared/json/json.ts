@@ -10,7 +10,9 @@ export class JsonError extends Error {
   readonly line: number;
   readonly column: number;
   readonly offset: number;
-  constructor(message: string, text: string, offset: number) {
+  /** It is JSON so far, and beyond what is read. */
+  readonly beyond: boolean;
+  constructor(message: string, text: string, offset: number, beyond = false) {
     const before = text.slice(0, offset);
     const line = before.split('\n').length;
     const column = offset - before.lastIndexOf('\n');
@@ -18,6 +20,7 @@ export class JsonError extends Error {
     this.line = line;
     this.column = column;
     this.offset = offset;
+    this.beyond = beyond;
   }
 }
 
@@ -26,7 +29,12 @@ export interface ReadOptions {
   duplicates?: 'last' | 'error' | 'top';
   /** Nesting allowed before the text is refused; Python gives up near 1,000. Default 900. */
   maxDepth?: number;
+  /** What is nested too deeply, or is an integer of too many digits: `refuse` (default), or `replace` by TOO_DEEP and by an infinite float. */
+  beyond?: 'refuse' | 'replace';
 }
+
+/** Stands where a value was nested too deeply. */
+export const TOO_DEEP = '(nested too deeply)';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
@@ -49,16 +57,22 @@ class Reader {
   /** Objects at this depth or less refuse a key given twice. */
   private readonly strictDepth: number;
   private readonly maxDepth: number;
+  private readonly replaces: boolean;
 
   constructor(text: string, options: ReadOptions) {
     this.text = text;
     this.strictDepth =
       options.duplicates === 'error' ? Number.POSITIVE_INFINITY : options.duplicates === 'top' ? 0 : -1;
     this.maxDepth = options.maxDepth ?? 900;
+    this.replaces = options.beyond === 'replace';
   }
 
   fault(message: string, at = this.at): JsonError {
     return new JsonError(message, this.text, at);
+  }
+
+  private beyond(message: string): JsonError {
+    return new JsonError(message, this.text, this.at, true);
   }
 
   space(): void {
@@ -70,7 +84,11 @@ class Reader {
   }
 
   value(depth: number): Value {
-    if (depth > this.maxDepth) throw this.fault(`nested deeper than ${this.maxDepth} levels`);
+    if (depth > this.maxDepth) {
+      if (!this.replaces) throw this.beyond(`nested deeper than ${this.maxDepth} levels`);
+      this.skip();
+      return TOO_DEEP;
+    }
     this.space();
     const c = this.text[this.at];
     if (c === '{') return this.object(depth);
@@ -94,8 +112,11 @@ class Reader {
       );
     this.at += match[0].length;
     if (match[1] === undefined && match[2] === undefined) {
-      if (match[0].length - (match[0][0] === '-' ? 1 : 0) > MAX_INT_DIGITS)
-        throw this.fault(`an integer of more than ${MAX_INT_DIGITS} digits`);
+      const negative = match[0][0] === '-';
+      if (match[0].length - (negative ? 1 : 0) > MAX_INT_DIGITS) {
+        if (!this.replaces) throw this.beyond(`an integer of more than ${MAX_INT_DIGITS} digits`);
+        return negative ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+      }
       return BigInt(match[0]);
     }
     return Number(match[0]);
@@ -163,13 +184,9 @@ class Reader {
     for (;;) {
       this.space();
       const where = this.at;
-      if (this.text[where] !== '"') throw this.fault('a key in double quotes is expected');
-      const key = this.string();
+      const key = this.key();
       if (depth <= this.strictDepth && map.has(key))
         throw this.fault(`the key ${JSON.stringify(key)} is given twice`, where);
-      this.space();
-      if (this.text[this.at] !== ':') throw this.fault("':' is expected after the key");
-      this.at++;
       map.set(key, this.value(depth + 1));
       this.space();
       const c = this.text[this.at];
@@ -180,6 +197,50 @@ class Reader {
       if (c !== ',') throw this.fault("',' or '}' is expected in the object");
       this.at++;
     }
+  }
+
+  private key(): string {
+    this.space();
+    if (this.text[this.at] !== '"') throw this.fault('a key in double quotes is expected');
+    const key = this.string();
+    this.space();
+    if (this.text[this.at] !== ':') throw this.fault("':' is expected after the key");
+    this.at++;
+    return key;
+  }
+
+  /** Past a value of any depth, which must be JSON all the same. Without recursion. */
+  private skip(): void {
+    const open: string[] = [];
+    for (;;) {
+      this.space();
+      const c = this.text[this.at];
+      if (c === '[' || c === '{') {
+        const close = c === '[' ? ']' : '}';
+        this.at++;
+        this.space();
+        if (this.text[this.at] !== close) {
+          if (close === '}') this.key();
+          open.push(close);
+          continue;
+        }
+        this.at++;
+      } else this.value(0);
+      while (!this.nextItem(open)) open.pop();
+      if (open.length === 0) return;
+    }
+  }
+
+  /** Whether another value follows in the innermost container that is open; past its end if not. */
+  private nextItem(open: readonly string[]): boolean {
+    const close = open.at(-1);
+    if (close === undefined) return true;
+    this.space();
+    const c = this.text[this.at];
+    if (c !== ',' && c !== close) throw this.fault(`',' or '${close}' is expected`);
+    this.at++;
+    if (c === ',' && close === '}') this.key();
+    return c === ',';
   }
 }
 

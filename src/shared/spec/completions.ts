@@ -1,14 +1,18 @@
 // A file of completions: lines `{"task_id", "action" | "actions" | "completion"}`. Their form is checked here, never
-// what they contain: whatever a policy wrote is played. Each line is parsed, its task noted, and its value dropped.
+// what they contain: whatever a policy wrote is played. What no reader of ours holds (nesting without end, an integer of
+// very many digits) is replaced by what every environment refuses in an action, so that it is played too, and misses.
+// Each line is parsed, its task noted, and its value dropped.
 
-import { parseJson } from '../json/json.ts';
+import { parseJson, type ReadOptions } from '../json/json.ts';
 import { isMap, type Value, type ValueMap } from '../json/value.ts';
 import type { LineFile } from './file.ts';
 import { type ProblemList, show, suggestion } from './problem.ts';
-import { readLine, type TaskList } from './tasks.ts';
+import { MAX_DEPTH, readLine, type TaskList } from './tasks.ts';
 
 /** How a member acts, as given. */
 export type GivenPlay = { kind: 'actions'; actions: Value } | { kind: 'completion'; completion: Value };
+
+const READ: ReadOptions = { duplicates: 'top', maxDepth: MAX_DEPTH, beyond: 'replace' };
 
 const FORMS = ['action', 'actions', 'completion'] as const;
 
@@ -58,7 +62,7 @@ export function assignCompletions(
 
 /** The play on a line that was checked before. */
 export function readPlay(file: LineFile, line: number): GivenPlay {
-  const map = parseJson(file.text(line)) as ValueMap;
+  const map = parseJson(file.text(line), READ) as ValueMap;
   if (map.has('completion')) return { kind: 'completion', completion: map.get('completion') as Value };
   return {
     kind: 'actions',
@@ -71,7 +75,7 @@ function checkLine(file: LineFile, index: number, tasks: TaskList, problems: Pro
     problems.add({ file: file.shown, line: file.line(index), path, message });
     return null;
   };
-  const value = readLine(file, index, 'top', problems);
+  const value = readLine(file, index, READ, problems);
   if (value === undefined) return null;
   if (!isMap(value))
     return report('', `must be an object with task_id and ${FORMS.join(' or ')}, given ${show(value)}`);

@@ -2,11 +2,13 @@
 // Values are shown shortened, and never where they look like a secret.
 
 import { dumpJson } from '../json/json.ts';
+import type { Spot } from '../json/locate.ts';
 import { isMap, type Value } from '../json/value.ts';
 
 export interface SpecProblem {
   file: string;
   line?: number;
+  /** In lines that are too long to be looked through. */
   column?: number;
   /** Dotted: `sandbox.memory_mb`, `tasks[3].config.low`; empty where the whole file or line is meant. */
   path: string;
@@ -18,8 +20,10 @@ export type Path = readonly (string | number)[];
 export type Report = (path: Path, message: string) => void;
 
 /** Looking goes on until this many: enough to see what is wrong, little enough to keep. */
-const MAX_PROBLEMS = 1000;
+export const MAX_PROBLEMS = 1000;
 const PRINTED = 20;
+/** In a longer line its number does not say enough. */
+const LONG_LINE = 200;
 /** Part of an address that another reader's message may quote. */
 const PASSWORD = /(:\/\/[^/\s:@]*:)[^/\s@]+@/g;
 
@@ -44,15 +48,29 @@ export function pathText(path: Path): string {
   return path.map((step, i) => (typeof step === 'number' ? `[${step}]` : i === 0 ? step : `.${step}`)).join('');
 }
 
-/** One line a problem, `file:line: field: message`, and how many more there are. At most 21 lines. */
-export function printProblems(problems: readonly SpecProblem[]): string {
-  const lines = problems.slice(0, PRINTED).map((problem) => {
-    const where = [problem.file, ...(problem.line === undefined ? [] : [String(problem.line)])].join(':');
-    const line = `${where}: ${problem.path === '' ? '' : `${problem.path}: `}${problem.message}`;
-    return oneLine(line.replace(PASSWORD, '$1(hidden)@'));
+/** A place in `text`, whose first line has the number `firstLine`: with the column where the line is long. */
+export function placeOf(text: string, spot: Spot, firstLine = 1): { line: number; column?: number } {
+  const line = firstLine + spot.line - 1;
+  return lineLength(text, spot.line) > LONG_LINE ? { line, column: spot.column } : { line };
+}
+
+function lineLength(text: string, line: number): number {
+  let start = 0;
+  for (let n = 1; n < line; n++) start = text.indexOf('\n', start) + 1;
+  const end = text.indexOf('\n', start);
+  return (end < 0 ? text.length : end) - start;
+}
+
+/** One line a problem, `file:line: field: message`, at most `most` of them, and how many more there are. */
+export function printProblems(problems: readonly SpecProblem[], most = PRINTED): string {
+  const lines = problems.slice(0, most).map(({ file, line, column, path, message }) => {
+    const where = [file, line, column].filter((part) => part !== undefined).join(':');
+    return oneLine(`${where}: ${path === '' ? '' : `${path}: `}${message}`.replace(PASSWORD, '$1(hidden)@'));
   });
-  const more = problems.length - PRINTED;
-  if (more > 0) lines.push(`… and ${problems.length >= MAX_PROBLEMS ? 'at least ' : ''}${more} more`);
+  const more = problems.length - most;
+  const uncounted = problems.length >= MAX_PROBLEMS;
+  if (more > 0) lines.push(`… and ${uncounted ? 'at least ' : ''}${more} more`);
+  else if (uncounted) lines.push(`… and perhaps more: looking ended at ${MAX_PROBLEMS} problems`);
   return lines.join('\n');
 }
 

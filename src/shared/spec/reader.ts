@@ -9,7 +9,7 @@ import { assignCompletions } from './completions.ts';
 import { runDocument, verifierDocument } from './document.ts';
 import { Fields } from './fields.ts';
 import { LineFile, readBytes, readText } from './file.ts';
-import { ProblemList, pathText, type Report, type SpecProblem, show, suggestion } from './problem.ts';
+import { ProblemList, pathText, placeOf, type Report, type SpecProblem, show, suggestion } from './problem.ts';
 import { findSecrets } from './secrets.ts';
 import { hasDomain, isVerifierFile, readSettings } from './sections.ts';
 import { type Policy, type TaskSource, taskSource } from './source.ts';
@@ -23,8 +23,9 @@ export type SpecResult =
   | { ok: true; kind: 'verifier'; verifier: VerifierConfig; document: ValueMap; warnings: string[] }
   | { ok: false; problems: SpecProblem[] };
 
-/** Finding a place in a text takes time; what is printed has one. */
+/** Finding a place in a text takes time: the first problems have one, and so have more where the text is small. */
 const LOCATED = 20;
+const LOCATED_CHARACTERS = 50_000_000;
 
 export async function readSpec(file: string, config: Config): Promise<SpecResult> {
   const text = await readText(file, file);
@@ -36,14 +37,14 @@ export async function readSpec(file: string, config: Config): Promise<SpecResult
     if (!(error instanceof YamlError)) throw error;
     return {
       ok: false,
-      problems: [{ file, line: error.line, column: error.column, path: '', message: error.message }],
+      problems: [{ file, ...placeOf(text.value, error), path: '', message: error.message }],
     };
   }
   if (!isMap(yaml.value)) {
     const what = yaml.value === null ? 'is empty' : `is ${show(yaml.value)}`;
     return { ok: false, problems: [{ file, path: '', message: `${what}; a spec is a mapping of keys to values` }] };
   }
-  return new SpecReading(file, yaml.value, yaml, config).read();
+  return new SpecReading(file, text.value, yaml.value, yaml, config).read();
 }
 
 class SpecReading {
@@ -55,14 +56,15 @@ class SpecReading {
   private readonly warnings: string[] = [];
   private readonly report: Report;
 
-  constructor(file: string, root: ValueMap, yaml: YamlText, config: Config) {
+  constructor(file: string, text: string, root: ValueMap, yaml: YamlText, config: Config) {
     this.file = file;
     this.folder = path.dirname(file);
     this.root = root;
     this.config = config;
     this.report = (at, message) => {
-      const spot = this.problems.items.length < LOCATED ? yaml.locate(at) : null;
-      this.problems.add({ file, ...(spot ?? {}), path: pathText(at), message });
+      const found = this.problems.items.length;
+      const spot = found < LOCATED || found * text.length < LOCATED_CHARACTERS ? yaml.locate(at) : null;
+      this.problems.add({ file, ...(spot ? placeOf(text, spot) : {}), path: pathText(at), message });
     };
   }
 
@@ -90,7 +92,8 @@ class SpecReading {
     // In the order of the text, as far as places are known; the spec's own faults before those of the files it names.
     const own = this.problems.items.filter((problem) => problem.file === this.file);
     const others = this.problems.items.filter((problem) => problem.file !== this.file);
-    own.sort((a, b) => (a.line ?? Number.MAX_SAFE_INTEGER) - (b.line ?? Number.MAX_SAFE_INTEGER));
+    const last = Number.MAX_SAFE_INTEGER;
+    own.sort((a, b) => (a.line ?? last) - (b.line ?? last) || (a.column ?? 0) - (b.column ?? 0));
     return { ok: false, problems: [...own, ...others] };
   }
 

@@ -6,7 +6,8 @@ import type { Config } from '../config.ts';
 import { CONVENTIONS } from '../group.ts';
 import { isMap, type ValueMap } from '../json/value.ts';
 import { Fields } from './fields.ts';
-import type { Report } from './problem.ts';
+import { isImageName } from './image-name.ts';
+import { type Report, show } from './problem.ts';
 import type { RunSpec } from './spec.ts';
 import { VERIFIER_SECTIONS } from './verifier-config.ts';
 
@@ -93,15 +94,26 @@ function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
       `files in a box count as its memory: tmpfs_mb (${tmpfsMb}) + ${BOX_OVERHEAD_MB} must not be more than memory_mb (${memoryMb})`,
     );
   return {
-    image: fields.has('image') ? (fields.text('image', true) ?? '') : 'rollout-farm/python',
+    image: readImage(fields),
     memoryMb,
-    cpus: fields.number('cpus', { above: 0, max: 1024 }, 1),
+    cpus: fields.number('cpus', { min: 0.01, max: 1024 }, 1),
     pids: fields.int('pids', { min: 8, max: 65_536 }, 128),
     tmpfsMb,
     network: 'none',
     timeoutS: fields.number('timeout_s', { above: 0, max: DAY_S }, 10),
     outputKb: fields.int('output_kb', { min: 1, max: 65_536 }, 256),
   };
+}
+
+function readImage(fields: Fields): string {
+  if (!fields.has('image')) return 'rollout-farm/python';
+  const image = fields.text('image', true);
+  if (image === null || isImageName(image)) return image ?? '';
+  fields.problem(
+    'image',
+    `must be the name of an image, [HOST/]NAME[:TAG][@DIGEST] in small letters, given ${show(image)}`,
+  );
+  return '';
 }
 
 function readLimits(root: ValueMap, report: Report): RunSpec['limits'] {

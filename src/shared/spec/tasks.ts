@@ -2,12 +2,12 @@
 // so that a hundred thousand of them cost their text and no more. Refused: ids given twice, unknown keys and
 // environments, configs that their environment would not take, `text` without a `domain`.
 
-import { dumpJson, JsonError, parseJson } from '../json/json.ts';
+import { dumpJson, JsonError, parseJson, type ReadOptions } from '../json/json.ts';
 import { isMap, type Value, type ValueMap } from '../json/value.ts';
 import { ENVIRONMENT_CONFIGS } from './environment-config.ts';
 import { isLine } from './fields.ts';
 import { LineFile } from './file.ts';
-import { type Path, type ProblemList, pathText, type Report, show, suggestion } from './problem.ts';
+import { type Path, type ProblemList, pathText, placeOf, type Report, show, suggestion } from './problem.ts';
 import { bare } from './yaml.ts';
 
 export interface Task {
@@ -31,7 +31,7 @@ export interface TaskList {
 }
 
 /** Less than readers take by default: documents and trajectories put a few levels around what stands here. */
-const MAX_DEPTH = 850;
+export const MAX_DEPTH = 850;
 
 /** An id stands in every record, and in a line of the plan's index. */
 const MAX_ID = 512;
@@ -44,7 +44,7 @@ export function checkTaskFile(lines: LineFile, hasDomain: boolean, problems: Pro
   for (let i = 0; i < lines.count && !problems.full; i++) {
     const line = lines.line(i);
     const report: Report = (path, message) => problems.add({ file: lines.shown, line, path: pathText(path), message });
-    const value = readLine(lines, i, 'error', problems);
+    const value = readLine(lines, i, { duplicates: 'error' }, problems);
     if (value !== undefined) checkTask(value, i, list, hasDomain, report, (at) => `line ${lines.line(at)}`);
   }
   return list;
@@ -90,15 +90,17 @@ export function readTask(lines: LineFile, index: number): Task {
 export function readLine(
   lines: LineFile,
   index: number,
-  duplicates: 'error' | 'top',
+  options: ReadOptions,
   problems: ProblemList,
 ): Value | undefined {
+  const text = lines.text(index);
   try {
-    return parseJson(lines.text(index), { duplicates, maxDepth: MAX_DEPTH });
+    return parseJson(text, { maxDepth: MAX_DEPTH, ...options });
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    const message = `is not JSON: ${bare(error)}`;
-    problems.add({ file: lines.shown, line: lines.line(index), column: error.column, path: '', message });
+    const message = error.beyond ? `the line cannot be read: ${bare(error)}` : `is not JSON: ${bare(error)}`;
+    const place = placeOf(text, error, lines.line(index));
+    problems.add({ file: lines.shown, ...place, path: '', message });
     return undefined;
   }
 }

@@ -47,8 +47,7 @@ export class ClaimedContents {
     try {
       trajectory = parseTrajectory(content, `claim sha256/${digest}`);
       configHash = configSha256(trajectory.envConfig ?? null);
-      for (const mismatch of integrityMismatches(trajectory))
-        this.account.fault(`claim sha256/${digest}: ${mismatch}`);
+      for (const mismatch of integrityMismatches(trajectory)) this.account.fault(`claim sha256/${digest}: ${mismatch}`);
       if (trajectory.version !== FORMAT_VERSION || trajectory.finalObservation === undefined)
         this.account.fault(`claim sha256/${digest}: is no trajectory of format ${FORMAT_VERSION}`);
     } catch (error) {
@@ -59,9 +58,9 @@ export class ClaimedContents {
     const total = Number(trajectory.totalReward);
     for (const { group, member, whose } of claimants) {
       const fault = (text: string): void => this.account.fault(`${whose}: ${text} (sha256/${digest})`);
-      if (transitions.length !== member.steps)
-        fault(`has ${member.steps} steps, its trajectory ${transitions.length}`);
-      if (envId !== member.certificate.env) fault(`its certificate names ${member.certificate.env}, not its trajectory's environment`);
+      if (transitions.length !== member.steps) fault(`has ${member.steps} steps, its trajectory ${transitions.length}`);
+      if (envId !== member.certificate.env)
+        fault(`its certificate names ${member.certificate.env}, not its trajectory's environment`);
       // A text earns nothing by itself: its reward is the verifier's alone.
       const earned = member.certificate.env === 'text' ? 0 : member.components.env;
       if (total !== earned) fault(`its trajectory's total is ${total}, its component env ${earned}`);
@@ -85,7 +84,9 @@ export class ClaimedContents {
     for (const { member, whose } of claimants) {
       const said = member.components.certified;
       if (said !== undefined && said !== Number(certified))
-        this.account.fault(`${whose}: its component certified is ${said}, its report says ${certified} (sha256/${digest})`);
+        this.account.fault(
+          `${whose}: its component certified is ${said}, its report says ${certified} (sha256/${digest})`,
+        );
     }
   }
 }

@@ -63,8 +63,10 @@ export function memberFaults(member: Member, verified: boolean | null, rules: Me
 function certificateFaults(member: Completed): string[] {
   const { certificate } = member;
   const faults: string[] = [];
-  if (certificate.trajectory_sha256 !== member.trajectory.sha256) faults.push('its certificate names another trajectory');
-  if (certificate.report_sha256 !== (member.report?.sha256 ?? null)) faults.push('its certificate names another report');
+  if (certificate.trajectory_sha256 !== member.trajectory.sha256)
+    faults.push('its certificate names another trajectory');
+  if (certificate.report_sha256 !== (member.report?.sha256 ?? null))
+    faults.push('its certificate names another report');
   if (certificate.reward !== member.reward)
     faults.push(`its certificate says ${certificate.reward}, its reward is ${member.reward}`);
   const boxed = certificate.isolation !== 'none';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../src/shared/config.ts';
-import { dumpJson } from '../../../src/shared/json/json.ts';
-import { printProblems } from '../../../src/shared/spec/problem.ts';
+import { dumpJson, parseJson, TOO_DEEP } from '../../../src/shared/json/json.ts';
+import { MAX_PROBLEMS, printProblems } from '../../../src/shared/spec/problem.ts';
 import { readSpec, type SpecResult } from '../../../src/shared/spec/reader.ts';
 
 const SECRET = 'sk-123456789012345678901234';
@@ -54,7 +54,9 @@ function jsonl(...lines: unknown[]): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
 }
 
-const BAD: [string, string | Uint8Array, RegExp[], Files?][] = [
+type Bad = [string, string | Uint8Array, RegExp[], Files?];
+
+const BAD: Bad[] = [
   ['an unknown key', spec({ grup_size: 2 }), [/grup_size: unknown key; did you mean group_size\?/]],
   ['an unknown nested key', spec({ sandbox: { memory_mbb: 3 } }), [/sandbox\.memory_mbb: .*memory_mb/]],
   ['group_size 0', spec({ group_size: 0 }), [/group_size: must be an integer from 1 to 4096, given 0/]],
@@ -102,6 +104,28 @@ const BAD: [string, string | Uint8Array, RegExp[], Files?][] = [
   ['an infinite deadline in JSON', spec({ groups: { deadline_s: 7 } }).replace('7', '1e400'), [/groups\.deadline_s/]],
   ['a boolean as a number', spec({ max_steps: true }), [/max_steps: .*given true/]],
   ['files that leave no memory', spec({ sandbox: { memory_mb: 96, tmpfs_mb: 64 } }), [/sandbox\.tmpfs_mb: .*96/]],
+  ['a box without a processor', spec({ sandbox: { cpus: 0.0001 } }), [/sandbox\.cpus: .*0\.01 to 1024, given 0\.0001/]],
+  ...[
+    'a b',
+    '../x',
+    'x?y=1',
+    'a//b',
+    'x:',
+    ':x',
+    'x/Upper',
+    'x@sha256:12',
+    'a/../b',
+    'http://x/y',
+    'x#y',
+    '-x',
+    'é',
+  ].map(
+    (image): Bad => [
+      `the image ${image}`,
+      spec({ sandbox: { image } }),
+      [/sandbox\.image: must be the name of an image/],
+    ],
+  ),
   ['a box with a network', spec({ sandbox: { network: 'bridge' } }), [/sandbox\.network: .*not built yet/]],
   ['an audit', spec({ audit: { fraction: 0.05 } }), [/audit\.fraction: .*not built yet/]],
   ['a store in S3', spec({ store: 's3://bucket/x' }), [/store: .*S3 is not built yet/]],
@@ -207,6 +231,29 @@ describe('a spec that cannot be used is refused with the place and the reason', 
     expect(message).toMatch(/… and 280 more$/);
   });
 
+  it('as many of them as are asked for, each with its place', async () => {
+    const tasks = Array.from({ length: 300 }, (_, i) => ({ ...GUESS, id: `t${i}`, env: 'gues' }));
+    const result = await read(spec({ tasks }));
+    const lines = printProblems(result.ok ? [] : result.problems, MAX_PROBLEMS).split('\n');
+    expect(lines).toHaveLength(300);
+    for (const [i, line] of lines.entries())
+      expect(line).toMatch(new RegExp(`bad\\.yaml:1:\\d+: tasks\\[${i}\\]\\.env`));
+  });
+
+  it('the column in a line that is too long to be looked through, and there alone', async () => {
+    const text = spec({ tasks: [{ ...GUESS, env: 'gues', prompt: 'x'.repeat(200) }] });
+    expect(await said(text)).toContain(`bad.yaml:1:${text.indexOf('"env"') + 1}: tasks[0].env: `);
+    expect(await said(JSON.stringify(JSON.parse(text), null, 1))).toMatch(/bad\.yaml:\d+: tasks\[0\]\.env: /);
+    const broken = `${' '.repeat(300)}{"id": }`;
+    expect(await said(spec({ tasks: 't.jsonl' }), { 't.jsonl': broken })).toContain('t.jsonl:1:308: is not JSON');
+  });
+
+  it('a task that is JSON and beyond what is read, as that', async () => {
+    const deep = `{"id": "a", "env": "guess", "prompt": null, "metadata": {"a": ${'['.repeat(900)}${']'.repeat(900)}}}`;
+    const message = await said(spec({ tasks: 't.jsonl' }), { 't.jsonl': deep });
+    expect(message).toMatch(/t\.jsonl:1:\d+: the line cannot be read: nested deeper than 850 levels$/);
+  });
+
   it('the line of a field in YAML', async () => {
     const yaml =
       'name: a\ngroup_size: 2\ngroups:\n  refill: -1\ntasks:\n  - {id: a, env: guess, config: {}}\n  - id: b\n    env: no\n';
@@ -249,6 +296,20 @@ describe('a spec that can be used', () => {
       verifier: null,
     });
     expect([source.count, source.verified, [...source.environments]]).toEqual([1, 0, ['guess']]);
+  });
+
+  it.each([
+    'python',
+    'rollout-farm/python',
+    'python:3.12-slim',
+    'registry.example.com:5000/team/a__b.c--d:V1_x',
+    'localhost/x',
+    '[::1]:5000/x:1',
+    `python@sha256:${'a'.repeat(64)}`,
+    `sha256:${'0'.repeat(64)}`,
+    '0123456789ab',
+  ])('may name the image %s', async (image) => {
+    expect((await accepted(spec({ sandbox: { image } }))).spec.sandbox.image).toBe(image);
   });
 
   it('finds its files beside itself, and its store', async () => {
@@ -298,6 +359,35 @@ describe('a spec that can be used', () => {
     expect(first).toEqual({ kind: 'completion', completion: '\ud800 \0' });
     expect(second).toEqual({ kind: 'actions', actions: [new Map([['a', [1, Number.NaN, null, true]]])] });
   });
+
+  it('takes an action that is nested too deeply, or holds an integer of very many digits, as one that misses', async () => {
+    const deep = (n: number) => `${'[{"a": ['.repeat(n)}-1e3, "]"${']}, {}]'.repeat(n)}`;
+    const lines = [
+      `{"task_id": "t-one", "actions": [${deep(1_000)}, ${'['.repeat(100_000)}${']'.repeat(100_000)}, 4]}`,
+      `{"task_id": "t-one", "actions": [1${'0'.repeat(5_000)}, [-1${'0'.repeat(5_000)}]]}`,
+    ];
+    const { source } = await accepted(spec(COMPLETIONS), { 'c.jsonl': lines.join('\n') });
+    const [first, second] = [...source.tasks()][0]?.plays ?? [];
+    expect(second).toEqual({
+      kind: 'actions',
+      actions: [Number.POSITIVE_INFINITY, [Number.NEGATIVE_INFINITY]],
+    });
+    const actions = first?.kind === 'actions' && Array.isArray(first.actions) ? first.actions : [];
+    expect(actions).toHaveLength(3);
+    expect(actions[2]).toBe(4n);
+    expect(dumpJson(actions[0] ?? null)).toContain(`${JSON.stringify(TOO_DEEP)}]}, {}]`);
+    expect(dumpJson(actions[1] ?? null)).toMatch(/^\[{840,850}"\(nested too deeply\)"\]+$/);
+    // What stands in a plan and in a trajectory can be read again.
+    expect(parseJson(dumpJson(actions))).toEqual(actions);
+  });
+
+  it.each(['[1, 2}', '{"a" 1}', '{"a": 1,}', '[1 2]', '[', '[tru]', '{1: 2}'])(
+    'takes no completion whose depth hides what is not JSON: %s',
+    async (inner) => {
+      const line = `{"task_id": "t-one", "action": ${'['.repeat(900)}${inner}${']'.repeat(900)}}`;
+      expect(await said(spec(COMPLETIONS), { 'c.jsonl': line })).toMatch(/c\.jsonl:1:\d+: is not JSON/);
+    },
+  );
 
   it('says which verifier grades its texts', async () => {
     const tasks = [

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -53,6 +53,18 @@ describe('a folder store', () => {
     expect(keys).toEqual(['a/b', 'a/link']);
     await store.put('a/link', Buffer.from('new'));
     expect(await readFile(path.join(dir, 'outside'), 'utf8')).toBe('secret');
+  });
+
+  it('knows its empty folders, and those alone', async () => {
+    const store = await openFolderStore(dir);
+    await store.put('a/b/c', Buffer.from('x'));
+    await mkdir(path.join(dir, 'a/empty/emptier'), { recursive: true });
+    await mkdir(path.join(dir, 'b'));
+    const folders: string[] = [];
+    for await (const folder of store.emptyFolders?.('a/') ?? []) folders.push(folder);
+    expect(folders).toEqual(['a/empty/emptier/']);
+    for await (const folder of store.emptyFolders?.('nothing/') ?? []) folders.push(folder);
+    expect(folders).toHaveLength(1);
   });
 
   it('says exit 3 and which path where it cannot write', async () => {

@@ -13,7 +13,7 @@ let fleet: Fleet;
 beforeEach(async () => {
   server = await startRedis();
   stub = await startStub();
-  fleet = makeFleet(server, stub.baseUrl, { tries: 2, backoffMs: 10, callTimeoutMs: 300, patienceMs: 50 });
+  fleet = makeFleet(server, stub.baseUrl, { tries: 2, backoffMs: 10, callTimeoutMs: 300, patienceMs: 250 });
 });
 afterEach(async () => {
   await fleet.close();
@@ -97,7 +97,7 @@ const ITEMS: Row[] = [
   { name: 'internal_error', reply: of({ code: 'internal_error' }), ...again },
   { name: 'no known code', reply: of({ code: 'what' }), ...again },
   { name: 'status 502', reply: of({ code: 'what', status_code: 502 }), ...again },
-  { name: 'rate_limit', reply: of({ code: 'rate_limit_exceeded' }), ...ours, kept: 2, calls: 4 },
+  { name: 'rate_limit', reply: of({ code: 'rate_limit_exceeded' }), ...ours, kept: 2, calls: 3 },
   { name: 'unauthorized', reply: of({ code: 'unauthorized' }), ...refused, kept: 2 },
   { name: 'capability_disabled', reply: of({ code: 'capability_disabled' }), ...refused, kept: 2 },
   { name: 'status 418', reply: of({ code: 'what', status_code: 418 }), ...ours, kept: 2 },
