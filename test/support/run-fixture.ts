@@ -84,7 +84,7 @@ async function makeEntry(
     }
     const big = large && group % 4 === 0 && member === 0;
     const env = member === 0 ? 1 : -0.1 * member;
-    const trajectory = await keep(episode(group, env, `${salt}${group}-${member}`, big ? 9000 : 40));
+    const trajectory = await keep(episode(group, member, env, `${salt}${group}-${member}`, big ? 9000 : 40));
     const report = isVerified(group)
       ? await keep(Buffer.from(`{"proof_checked": true, "salt": "${salt}", "n": ${member % 2}}`))
       : undefined;
@@ -121,11 +121,18 @@ function isVerified(group: number): boolean {
 }
 
 /** Two steps; each group has a seed of its own. */
-function episode(group: number, total: number, noiseSeed: string, noiseBytes: number): Buffer {
+function episode(group: number, member: number, total: number, noiseSeed: string, noiseBytes: number): Buffer {
   let noise = '';
   for (let n = 0; noise.length < noiseBytes; n++) noise += sha256(`${noiseSeed}/${n}`);
   const config = mapOf({ low: 1n, high: 100n, max_guesses: 10n });
-  return savedEpisode({ seed: BigInt(group), config, total, steps: 2, noise: noise.slice(0, noiseBytes) });
+  return savedEpisode({
+    seed: BigInt(group),
+    config,
+    total,
+    steps: 2,
+    action: BigInt(member),
+    noise: noise.slice(0, noiseBytes),
+  });
 }
 
 async function makePlan(store: Store, groups: number, size: number, salt: string): Promise<PlanRef> {
@@ -136,10 +143,13 @@ async function makePlan(store: Store, groups: number, size: number, salt: string
   for (let first = 0; first < groups; first += 4) {
     const documents: Buffer[] = [];
     for (let group = first; group < Math.min(groups, first + 4); group++) {
-      const play: Play = {
+      const completion: Play = {
         kind: 'completion',
         completion: group === 1 ? { claim: claimOf(text) } : { inline: 'x' },
       };
+      // Groups that no verifier grades have actions, one a member.
+      const playOf = (member: number): Play =>
+        isVerified(group) ? completion : { kind: 'actions', actions: { inline: [BigInt(member)] } };
       documents.push(
         encodeDocument({
           task_id: `task/${group}`,
@@ -149,7 +159,7 @@ async function makePlan(store: Store, groups: number, size: number, salt: string
           prompt: { inline: salt },
           metadata: null,
           verify: isVerified(group),
-          plays: Array.from({ length: size }, () => play),
+          plays: Array.from({ length: size }, (_, member) => playOf(member)),
         }),
       );
     }

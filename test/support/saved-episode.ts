@@ -9,12 +9,13 @@ export interface SavedEpisode {
   config: ValueMap;
   total: number;
   steps?: number;
+  action?: bigint;
   /** Tells the content apart from others, and makes it large. */
   noise?: string;
 }
 
 /** A saved trajectory of `guess`. Its last step earns all of the total. */
-export function savedEpisode({ seed, config, total, steps = 1, noise = '' }: SavedEpisode): Buffer {
+export function savedEpisode({ seed, config, total, steps = 1, action = 4n, noise = '' }: SavedEpisode): Buffer {
   const observation = mapOf({ feedback: 'start' });
   return serializeTrajectory({
     version: FORMAT_VERSION,
@@ -24,7 +25,7 @@ export function savedEpisode({ seed, config, total, steps = 1, noise = '' }: Sav
     envConfig: config,
     transitions: Array.from({ length: steps }, (_, i) => ({
       observation,
-      action: 4n,
+      action,
       reward: i === steps - 1 ? total : 0,
       done: i === steps - 1,
       info: mapOf({ noise }),

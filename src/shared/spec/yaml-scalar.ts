@@ -14,6 +14,8 @@ const INFINITE = /^[-+]?\.(?:inf|Inf|INF)$/;
 const NAN = /^\.(?:nan|NaN|NAN)$/;
 /** Longer digit runs are refused by CPython's int(); here they stay text. */
 const MAX_DIGITS = 4300;
+/** Fewer digits of another base may stand for more decimal ones. */
+const BEYOND = 10n ** BigInt(MAX_DIGITS);
 
 export function plainScalar(text: string): Value {
   if (NULL.test(text)) return null;
@@ -32,6 +34,7 @@ function integer(text: string): bigint | null {
   const sized = digits.includes(':')
     ? digits.split(':').reduce((sum, part) => sum * 60n + BigInt(part), 0n)
     : BigInt(/^0[0-7]/.test(digits) ? `0o${digits}` : digits);
+  if (sized >= BEYOND) return null;
   return negative ? -sized : sized;
 }
 

@@ -7,8 +7,11 @@ import { parseJson } from '../json/json.ts';
 import { isMap } from '../json/value.ts';
 import type { Completed } from '../outcome.ts';
 import { FORMAT_VERSION, integrityMismatches, parseTrajectory, type Trajectory } from '../trajectory.ts';
+import { type PlannedTasks, valueSha256 } from './planned-tasks.ts';
 import type { Account } from './verify-account.ts';
-import { configSha256, type PlannedTasks } from './verify-plan.ts';
+
+/** A report puts a few levels around a platform's answer. */
+const REPORT_DEPTH = 1_000;
 
 interface Claimant {
   group: number;
@@ -43,10 +46,12 @@ export class ClaimedContents {
 
   private trajectory(digest: string, content: Buffer, claimants: readonly Claimant[]): void {
     let trajectory: Trajectory;
-    let configHash: string;
+    let configSha256: string;
+    let actionSha256: string;
     try {
       trajectory = parseTrajectory(content, `claim sha256/${digest}`);
-      configHash = configSha256(trajectory.envConfig ?? null);
+      configSha256 = valueSha256(trajectory.envConfig ?? null);
+      actionSha256 = valueSha256(trajectory.transitions[0]?.action ?? null);
       for (const mismatch of integrityMismatches(trajectory)) this.account.fault(`claim sha256/${digest}: ${mismatch}`);
       if (trajectory.version !== FORMAT_VERSION || trajectory.finalObservation === undefined)
         this.account.fault(`claim sha256/${digest}: is no trajectory of format ${FORMAT_VERSION}`);
@@ -64,15 +69,17 @@ export class ClaimedContents {
       // A text earns nothing by itself: its reward is the verifier's alone.
       const earned = member.certificate.env === 'text' ? 0 : member.components.env;
       if (total !== earned) fault(`its trajectory's total is ${total}, its component env ${earned}`);
-      if (this.tasks && !this.tasks.fitsSetting(group, { env: envId, seed, configSha256: configHash }))
+      if (this.tasks && !this.tasks.fitsSetting(group, { env: envId, seed, configSha256 }))
         fault('its trajectory was played in another environment, seed or config than was planned');
+      if (this.tasks && !this.tasks.fitsAction(group, member.member, actionSha256))
+        fault('its trajectory begins with another action than was planned');
     }
   }
 
   private report(digest: string, content: Buffer, claimants: readonly Claimant[]): void {
     let certified: unknown;
     try {
-      const report = parseJson(content.toString('utf8'), { duplicates: 'error' });
+      const report = parseJson(content.toString('utf8'), { duplicates: 'error', maxDepth: REPORT_DEPTH });
       certified = isMap(report) ? report.get('proof_checked') : undefined;
     } catch {
       // no JSON: no verdict either

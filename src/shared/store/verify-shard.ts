@@ -5,6 +5,7 @@
 import { formatCursor, type RunIdentity } from '../group.ts';
 import { gunzipBounded, sha256Away } from './content.ts';
 import type { Manifest, ShardEntry } from './manifest.ts';
+import type { PlannedTasks } from './planned-tasks.ts';
 import { INDEX_MAX_BYTES, parseShardIndex, type ShardIndex } from './shard-index.ts';
 import { shardIndexKey, shardKey } from './shard-name.ts';
 import { type Counts, claimsOf, countGroup, noCounts, readLine, renderLine, sumCounts } from './shard-record.ts';
@@ -12,7 +13,6 @@ import type { Account } from './verify-account.ts';
 import { ClaimTally, verifyPlacements } from './verify-claims.ts';
 import { ClaimedContents } from './verify-content.ts';
 import { type MemberRules, memberFaults } from './verify-member.ts';
-import type { PlannedTasks } from './verify-plan.ts';
 
 export interface Reading {
   account: Account;

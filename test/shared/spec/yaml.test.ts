@@ -69,6 +69,14 @@ describe('a plain scalar means what PyYAML takes it for', () => {
   it.each(cases)('%s', (text, value) => expect(scalar(text)).toStrictEqual(value));
 
   it('keeps the sign of a negative zero', () => expect(Object.is(scalar('-0.0'), -0)).toBe(true));
+
+  it.each([
+    ['decimal', '9'.repeat(4_301)],
+    ['hexadecimal', `0x${'f'.repeat(4_000)}`],
+  ])('and is text where it is an integer that no JSON reader takes back: %s', (_, text) => {
+    expect(scalar(text)).toBe(text);
+    expect(scalar('9'.repeat(4_300))).toBe(10n ** 4_300n - 1n);
+  });
 });
 
 describe('a document', () => {

@@ -243,6 +243,15 @@ describe('verify-run of a run whose hashes were all made to fit', () => {
       },
       'another environment, seed or config than was planned',
     ],
+    [
+      'trajectories of two members swapped',
+      onFirst((r) => {
+        const [a, b] = r.members;
+        [a.trajectory, b.trajectory] = [b.trajectory, a.trajectory];
+        for (const m of [a, b]) m.certificate.trajectory_sha256 = m.trajectory.sha256;
+      }),
+      'begins with another action than was planned',
+    ],
     ['two members swapped', onFirst((r) => r.members.reverse()), 'stands at place'],
     ['a claim', onFirst((r) => Object.assign(r.members[0], { trajectory: claimOf(Buffer.from('x')) })), 'not in'],
     ['the size of a claim', onFirst((r) => Object.assign(r.members[0].trajectory, { bytes: 3 })), 'bytes'],
