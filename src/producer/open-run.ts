@@ -12,6 +12,7 @@ import { isMap } from '../shared/json/value.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
+import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownAlive, isKnownDead } from '../shared/process-identity.ts';
@@ -27,7 +28,6 @@ import { storePlan } from './plan-store.ts';
 
 /** How long a group's members may wait for a slot, on the run's clock, before it closes as `not_started`. */
 const SLOT_WAIT_MS = 24 * 3600 * 1000;
-const MAX_ATTEMPTS = 3;
 /** A driver that died elsewhere loses its lease in 10 s. */
 const LEASE_WAIT_MS = 15_000;
 

@@ -30,6 +30,9 @@ export const DIAGNOSTICS = ['timeout', 'memory', 'pids', 'output', 'disk', 'sign
 export const diagnosticSchema = z.enum(DIAGNOSTICS);
 export type Diagnostic = z.infer<typeof diagnosticSchema>;
 
+/** A member is tried so often; attempts that are not charged (a death, a drain, a lost Redis) do not count. */
+export const MAX_ATTEMPTS = 3;
+
 const finite = z.number();
 
 /** Ties a reward to what produced it. Every field is bound by replay or by a hash in the store. */

@@ -71,7 +71,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     );
   const read = await readSpec(args.spec, config);
   if (!read.ok) {
-    process.stderr.write(printProblems(read.problems));
+    process.stderr.write(`${printProblems(read.problems)}\n`);
     return { exit: EXIT.input, run: id, status: null };
   }
   if (read.kind !== 'run')

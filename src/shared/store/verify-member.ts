@@ -2,21 +2,9 @@
 // are ones that the ledger can have accepted; its components are those of its task, and give its reward.
 
 import { isMap, type ValueMap } from '../json/value.ts';
-import type { Completed, Member } from '../outcome.ts';
+import { type Completed, MAX_ATTEMPTS, type Member } from '../outcome.ts';
+import { clipped, SHAPED, shapedSum } from '../shaped-total.ts';
 import { ENVIRONMENT_CONFIGS } from '../spec/environment-config.ts';
-
-/** A member is tried so often; attempts that are not charged do not count. */
-const MAX_ATTEMPTS = 3;
-/** The shaper's parts in the order of its sum, with their signs. */
-const SHAPED = [
-  ['format', 1],
-  ['certified', 1],
-  ['correctness', 1],
-  ['graded', 1],
-  ['consistency', 1],
-  ['rejected_penalty', -1],
-  ['unsupported_penalty', -1],
-] as const;
 
 /** What a run's spec says of its members. */
 export interface MemberRules {
@@ -96,16 +84,13 @@ function componentsFault(member: Completed, verified: boolean, { verifier }: Mem
   if (parts.length > 0 && (missing || parts.length !== SHAPED.length))
     return `its components are not those of a verifier (${parts.join(', ')})`;
   if (parts.length > 0 && member.report === undefined) return 'has components of a verifier, and no report';
-  const shaped = parts.length === 0 ? verifier.floor : shapedTotal(components, verifier);
+  const shaped =
+    parts.length === 0
+      ? verifier.floor
+      : clipped(
+          shapedSum((name) => verifier.weights.get(name), components),
+          verifier.clip,
+        );
   const wanted = text ? shaped : env + shaped;
   return wanted === reward ? null : `its reward is ${reward}, its components give ${wanted}`;
-}
-
-function shapedTotal(
-  components: Record<string, number>,
-  { weights, clip: [low, high] }: NonNullable<MemberRules['verifier']>,
-): number {
-  let sum = 0;
-  for (const [name, sign] of SHAPED) sum += sign * (weights.get(name) ?? 0) * (components[name] as number);
-  return Math.max(low, Math.min(high, sum));
 }

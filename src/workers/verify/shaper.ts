@@ -4,6 +4,7 @@
 import { isMap, pyTruthy, type Value } from '../../shared/json/value.ts';
 import { divide } from '../../shared/python/number.ts';
 import { str, strip } from '../../shared/python/text.ts';
+import { clipped, shapedSum } from '../../shared/shaped-total.ts';
 import type { RewardWeights } from '../../shared/spec/verifier-config.ts';
 import type { ParsedCompletion } from './parser.ts';
 import { type ProvenanceOptions, unsupportedFraction } from './provenance.ts';
@@ -50,17 +51,8 @@ export function shape(
     if (!Number.isNaN(c.graded)) c.graded = 0;
     c.consistency = 0;
   }
-  const w = (name: keyof RewardWeights) => config.weights[name] ?? 0;
-  // The order decides the last digit.
-  const sum =
-    w('format') * c.format +
-    w('certified') * c.certified +
-    w('correctness') * c.correctness +
-    w('graded') * c.graded +
-    w('consistency') * c.consistency -
-    w('rejected_penalty') * c.rejected_penalty -
-    w('unsupported_penalty') * c.unsupported_penalty;
-  const total = clip(sum, config.clip);
+  const sum = shapedSum((name) => config.weights[name as keyof RewardWeights], c);
+  const total = clipped(sum, config.clip);
   if (!Number.isFinite(sum) || !Number.isFinite(total))
     return { total: null, components: c, refused: 'the reward is not a finite number' };
   return { total, components: { ...c, total }, refused: null };
@@ -121,11 +113,6 @@ function consistency(parsed: ParsedCompletion, report: AmberReport): number {
   return clip01((right - wrong) / fired.length);
 }
 
-function clip(x: number, [low, high]: readonly [number, number]): number {
-  const bounded = x < high ? x : high;
-  return bounded > low ? bounded : low;
-}
-
 function clip01(x: number): number {
-  return clip(x, [0, 1]);
+  return clipped(x, [0, 1]);
 }
