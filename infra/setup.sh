@@ -3,7 +3,9 @@
 # Idempotent, one line on stderr a step, silent where nothing is missing; two at once wait for each other.
 # Needs Debian or Ubuntu as root or with sudo; elsewhere it names what to install. Exit 3: something cannot be had here.
 # An engine is never started where DOCKER_HOST is set: then that one has to answer.
+# usage: setup.sh [tests]      `tests`: also what only the test suite needs.
 set -euo pipefail
+tests=${1:-}
 infra=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" LC_ALL=C
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -14,8 +16,9 @@ runner_tag="rollout-farm/runner:$("$infra/runner/build.sh" --hash)"
 has_image() { [ "$(docker image inspect --format '{{index .Config.Labels "rollout-farm.recipe"}}' "$1" 2>/dev/null)" = "$2" ]; }
 has_base() { has_image rollout-farm/python:latest "$("$infra/sandbox/image.sh" --hash)"; }
 has_runner() { docker image inspect "$runner_tag" >/dev/null 2>&1; }
-has_redis() { [ -n "${REDIS_URL:-}" ] || command -v redis-server >/dev/null; }
-done_already() { command -v docker >/dev/null && has_redis && answers && has_base && has_runner; }
+has_redis() { { [ -n "${REDIS_URL:-}" ] && [ -z "$tests" ]; } || command -v redis-server >/dev/null; }
+has_python() { [ -z "$tests" ] || [ -x /usr/bin/python3 ]; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -28,7 +31,7 @@ if command -v docker >/dev/null && ! answers; then no_engine_of_the_users; fi
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || fail 'something is missing and only root can install it: run this as root, or install sudo'
   say 'continues as root (sudo)'
-  exec sudo ${DOCKER_HOST:+DOCKER_HOST="$DOCKER_HOST"} ${REDIS_URL:+REDIS_URL="$REDIS_URL"} "$infra/setup.sh"
+  exec sudo ${DOCKER_HOST:+DOCKER_HOST="$DOCKER_HOST"} ${REDIS_URL:+REDIS_URL="$REDIS_URL"} "$infra/setup.sh" $tests
 fi
 
 lock=/var/lock/rollout-farm-setup.lock
@@ -42,7 +45,8 @@ need() { # command, package, what to call it elsewhere
 }
 need docker docker.io 'Docker (the command and an engine)'
 [ -n "${DOCKER_HOST:-}" ] || answers || need dockerd docker.io 'the Docker engine (dockerd)'
-[ -n "${REDIS_URL:-}" ] || need redis-server redis-server 'redis-server 7.0 or newer'
+has_redis || { packages+=(redis-server); names+=('redis-server 7.0 or newer'); }
+has_python || { packages+=(python3); names+=('python3'); }
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap
   has_runner || need musl-gcc musl-tools 'musl-gcc (musl-tools)'

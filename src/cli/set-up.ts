@@ -7,9 +7,9 @@ import { missingError } from '../shared/errors.ts';
 const SCRIPT = fileURLToPath(new URL('../../infra/setup.sh', import.meta.url));
 
 /** Installs and starts what is missing; what it says goes to stderr. Throws FarmError (exit 3) where it cannot. */
-export async function setUp(): Promise<void> {
+export async function setUp(what: 'farm' | 'tests' = 'farm'): Promise<void> {
   const code = await new Promise<number>((resolve) => {
-    const child = spawn('bash', [SCRIPT], { stdio: ['ignore', 2, 2] });
+    const child = spawn('bash', what === 'tests' ? [SCRIPT, 'tests'] : [SCRIPT], { stdio: ['ignore', 2, 2] });
     child.once('error', () => resolve(127));
     child.once('exit', (exit, signal) => resolve(exit ?? (signal ? 130 : 1)));
   });

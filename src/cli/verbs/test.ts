@@ -18,7 +18,7 @@ const resultSchema = z.object({
 });
 
 export async function test(args: { filter: string[] }): Promise<number> {
-  await setUp();
+  await setUp('tests');
   const folder = mkdtempSync(path.join(tmpdir(), 'farm-suite-'));
   try {
     const out = path.join(folder, 'result.json');
