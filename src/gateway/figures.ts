@@ -7,7 +7,7 @@ import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import { type Present, present } from '../shared/presence.ts';
-import { SHARED_REALM } from '../shared/queue.ts';
+import { SHARED_REALM } from '../shared/realm.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import type { Sample } from './metrics.ts';
 

@@ -10,7 +10,7 @@ import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
 import { present } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
-import { SHARED_REALM } from '../shared/queue.ts';
+import { SHARED_REALM } from '../shared/realm.ts';
 import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
 import { HttpProblem } from './problem.ts';
 import { readSubmitted, type SubmittedSpec } from './submitted-spec.ts';

@@ -1,8 +1,5 @@
 // The queue carries ids, and nothing but ids: the ledger is the truth, a job only a hint that a member may be begun.
 // So jobs are tried once, removed when over, and a doubled or lost one does no harm. The only file that knows BullMQ.
-//
-// Realms keep two farms' jobs apart on one Redis: a `run` with workers of its own has a private one, because another
-// run's key, engine and store are not its own; `up` and `worker` share one.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
@@ -20,11 +17,6 @@ const jobSchema = z.strictObject({
   stage: z.enum(['rollout', 'verify']),
 });
 export type MemberJob = z.infer<typeof jobSchema>;
-
-export const SHARED_REALM = 'shared';
-export function privateRealm(run: string): string {
-  return `run.${run}`;
-}
 
 const prefixOf = (realm: string): string => `{farm:${realm}}`;
 const nameOf = (stage: Stage): string => `${stage}-v${PAYLOAD_MAJOR}`;

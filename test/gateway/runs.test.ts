@@ -1,7 +1,7 @@
 import http from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { openLog } from '../../src/shared/log.ts';
-import { SHARED_REALM } from '../../src/shared/queue.ts';
+import { SHARED_REALM } from '../../src/shared/realm.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import type { Role, RoleContext } from '../../src/workers/role.ts';

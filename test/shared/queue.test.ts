@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { consume, type MemberJob, MemberQueue, privateRealm, SHARED_REALM } from '../../src/shared/queue.ts';
+import { consume, type MemberJob, MemberQueue } from '../../src/shared/queue.ts';
+import { privateRealm, SHARED_REALM } from '../../src/shared/realm.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 

@@ -5,7 +5,7 @@ import { Adopter } from '../../producer/adopter.ts';
 import { readConfig } from '../../shared/config.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
-import { SHARED_REALM } from '../../shared/queue.ts';
+import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { GatewayChild } from '../gateway-child.ts';
 import { Interrupts } from '../interrupts.ts';

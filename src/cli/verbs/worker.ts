@@ -6,7 +6,7 @@ import { type Config, readConfig } from '../../shared/config.ts';
 import { inputError } from '../../shared/errors.ts';
 import { type Log, openLog } from '../../shared/log.ts';
 import type { RoleName } from '../../shared/presence.ts';
-import { SHARED_REALM } from '../../shared/queue.ts';
+import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { Interrupts } from '../interrupts.ts';
 import { rolloutSlots } from '../roles.ts';

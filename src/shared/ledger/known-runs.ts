@@ -10,6 +10,11 @@ export async function rememberRun(redis: Redis, run: string, realm: string): Pro
   await redis.hset(KEY, run, realm);
 }
 
+/** Where a run is worked on; null if it is not known. */
+export function realmOf(redis: Redis, run: string): Promise<string | null> {
+  return redis.hget(KEY, run);
+}
+
 /** Names, in code-point order; of one realm, or all. */
 export async function knownRuns(redis: Redis, realm: string | null): Promise<string[]> {
   const all = await redis.hgetall(KEY);

@@ -3,6 +3,8 @@
 
 import type { Redis } from 'ioredis';
 import { isKnownDead } from '../process-identity.ts';
+import { SHARED_REALM } from '../realm.ts';
+import { realmOf } from './known-runs.ts';
 import { runKey } from './script.ts';
 
 export interface RunStatus {
@@ -28,12 +30,13 @@ const SLOWEST = 10;
 /** Null if the ledger does not know the run. */
 export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
   const key = runKey(run);
-  const [fields, causes, inFlight, oldest, time] = await Promise.all([
+  const [fields, causes, inFlight, oldest, time, realm] = await Promise.all([
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
     oldestFirst(redis, `${key}:flight`),
     redis.time(),
+    realmOf(redis, run),
   ]);
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
@@ -48,7 +51,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     open && int('sitting_since') > 0 && seconds > 1 ? (int('accepted') - int('sitting_accepted')) / seconds : null;
   return {
     run,
-    ...stateOf(fields, driven),
+    ...stateOf(fields, driven, realm),
     groups: { planned: int('groups'), closed: int('closed') },
     members: {
       planned,
@@ -65,8 +68,14 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
 }
 
 /** A run that nobody drives stands still, whatever its ledger says; it goes on with the next driver. */
-function stateOf(fields: Record<string, string>, driven: boolean): Pick<RunStatus, 'state' | 'reason'> {
+function stateOf(
+  fields: Record<string, string>,
+  driven: boolean,
+  realm: string | null,
+): Pick<RunStatus, 'state' | 'reason'> {
   const reason = fields.reason ? { reason: fields.reason } : {};
+  if (fields.state === 'running' && !driven && realm === SHARED_REALM)
+    return { state: 'running', reason: 'waiting for a process that drives it: farm up, serve, or worker collect' };
   if (fields.state === 'running' && !driven)
     return { state: 'stopped', reason: 'nobody drives it: run the same command again, with the same run id' };
   if (fields.state === 'running' && fields.draining === '1') return { state: 'draining', ...reason };

@@ -174,9 +174,12 @@ function infrastructure(detail: string): Meaning {
   return { kind: 'infrastructure', detail };
 }
 
+const ECHO_DEPTH = 1_000;
+
 function envelopeOf(body: string): ValueMap | null {
   try {
-    const value = parseJson(body, { maxDepth: 200 });
+    // An answer echoes what a completion said, which may be as deep as completions are read, and wraps it.
+    const value = parseJson(body, { maxDepth: ECHO_DEPTH });
     return isMap(value) ? value : null;
   } catch {
     return null;
