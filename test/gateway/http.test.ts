@@ -229,6 +229,14 @@ describe('callers that go, and that come back', () => {
     expect((await post(`${url}/v1/score`, one(21), { 'idempotency-key': 'x'.repeat(257) })).status).toBe(400);
   });
 
+  test('a repetition has less time left, and is the same request all the same', async () => {
+    const { url } = await start();
+    const key = { 'idempotency-key': 'less-time' };
+    const first = await post(`${url}/v1/score`, one(20, { deadline_ms: 30_000 }), key);
+    const again = await post(`${url}/v1/score`, one(20, { deadline_ms: 12_345 }), key);
+    expect([again.status, again.text]).toEqual([200, first.text]);
+  });
+
   test('a caller that was cut off finds its work still under way by its key', async () => {
     const { url } = await start({ verifier: { cache: false } }, '{"latency_ms": 500}');
     const key = { 'idempotency-key': 'again' };

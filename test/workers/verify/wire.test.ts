@@ -36,6 +36,15 @@ describe('an answer about the completion', () => {
     }
   });
 
+  test('a refusal that echoes facts as deep as completions are read is a denial all the same', () => {
+    const deep = `${'['.repeat(890)}1${']'.repeat(890)}`;
+    const body = `{"ok": false, "error": {"code": "service_unavailable", "message": "m", "rejected_facts": [{"field": "a", "value": ${deep}, "reasons": []}]}}`;
+    expect(kind(503, body)).toBe('denial');
+    expect(kind(200, `{"ok": true, "data": {"decision": "permit", "proof_checked": true, "answer": ${deep}}}`)).toBe(
+      'verdict',
+    );
+  });
+
   test('an older platform names the facts in its details', () => {
     const said = meaning(
       503,
