@@ -152,13 +152,13 @@ function program(set: (exit: number) => void): Command {
     .requiredOption('--input <FILE>', 'JSON lines {"prompt", "completion", "metadata"?}')
     .option('--env <NAME>', 'in place of CONFIG: single-step episodes in this environment')
     .option('--env-config <JSON>', 'its config: JSON or @FILE')
-    .option('--seed <N>', 'its seed', integer, 0n)
+    .option('--seed <N>', 'its seed', integer)
     .action(
-      run(async (config: string | undefined, o: { input: string; env?: string; envConfig?: string; seed: bigint }) => {
+      run(async (config: string | undefined, o: { input: string; env?: string; envConfig?: string; seed?: bigint }) => {
         if ((config === undefined) === (o.env === undefined))
           throw new FarmError('usage', 'score: either CONFIG or --env NAME is wanted', { exit: EXIT.input });
         if (config !== undefined) return (await import('./verbs/score.ts')).score({ config, input: o.input });
-        const { env = '', envConfig = '{}', seed, input } = o;
+        const { env = '', envConfig = '{}', seed = 0n, input } = o;
         return (await import('./verbs/score-env.ts')).scoreEnv({ env, envConfig, seed, input });
       }),
     );
@@ -182,7 +182,7 @@ function program(set: (exit: number) => void): Command {
     .requiredOption('--config <JSON>', 'JSON or @FILE')
     .requiredOption('--actions <JSON>', 'JSON list or @FILE')
     .requiredOption('--out <FILE>', 'where the trajectory goes')
-    .option('--seed <N>', 'seed', integer, 0n)
+    .option('--seed <N>', 'seed', integer)
     .option('--max-steps <N>', 'steps at most (default: as many as there are actions)', count)
     .option('--sandbox <KIND>', 'docker, or subprocess: no isolation at all, for trusted actions only', 'docker')
     .action(
@@ -192,10 +192,10 @@ function program(set: (exit: number) => void): Command {
           config: string;
           actions: string;
           out: string;
-          seed: bigint;
+          seed?: bigint;
           maxSteps?: number;
           sandbox: string;
-        }) => (await import('./verbs/rollout.ts')).rollout({ ...o, maxSteps: o.maxSteps ?? null }),
+        }) => (await import('./verbs/rollout.ts')).rollout({ ...o, seed: o.seed ?? 0n, maxSteps: o.maxSteps ?? null }),
       ),
     );
   verb('show', 'summarize a trajectory file and check it for itself')
