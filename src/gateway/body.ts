@@ -1,11 +1,12 @@
 // A request's body, bounded in size, in time and in what it inflates to; its bytes are counted against the gateway's
-// memory for as long as the request lives. Refused: more than the bound (413), a sender that stalls (408), a sender that
-// goes away, encodings that we do not read (415), bytes that are not what they say.
+// memory (body-memory.ts) for as long as the request lives. Refused: more than the bound (413), a sender that stalls or
+// trickles (408), a sender that goes away, encodings that we do not read (415), bytes that are not what they say.
 
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip, inflate } from 'node:zlib';
 import { Admission } from './admission.ts';
+import { BodyMemory, type Holding, type Pace, slowBody } from './body-memory.ts';
 import { busy, HttpProblem } from './problem.ts';
 
 export interface BodyBounds {
@@ -14,20 +15,25 @@ export interface BodyBounds {
   idleMs: number;
   /** From the first to the last. */
   wholeMs: number;
+  pace?: Pace;
 }
 
 /** Bodies that are inflated at once: each may grow to the bound. */
 const inflating = new Admission(2);
 const INFLATE = { gzip: promisify(gunzip), 'x-gzip': promisify(gunzip), deflate: promisify(inflate) } as const;
 
+const MANY_PIECES = 256;
+
 /** The bodies of one class of calls, and the memory that they share. */
 export class Bodies {
   readonly bounds: BodyBounds;
-  readonly memory: Admission;
+  private readonly account: Admission;
+  private readonly memory: BodyMemory;
 
-  constructor(bounds: BodyBounds, memory: Admission) {
+  constructor(bounds: BodyBounds, account: Admission) {
     this.bounds = bounds;
-    this.memory = memory;
+    this.account = account;
+    this.memory = new BodyMemory(account, bounds.pace);
   }
 
   /** Reads, and holds the memory until `use` is over. `hold`: waits for memory that long instead of refusing (429). */
@@ -37,87 +43,150 @@ export class Bodies {
     use: (bytes: Buffer) => Promise<T>,
     hold?: AbortSignal,
   ): Promise<T> {
-    let taken = 0;
-    const take = async (bytes: number): Promise<void> => {
-      // Who was let in once goes on: two bodies that wait for each other's room would wait for ever.
-      if (hold && taken > 0) this.memory.add(bytes);
-      else if (hold) await this.memory.take(bytes, hold);
-      else if (!this.memory.tryTake(bytes)) throw busy('the gateway holds as many requests as its memory allows', 1);
-      taken += bytes;
-    };
-    try {
-      const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
-      if (encoding !== 'identity' && !isKnown(encoding))
-        throw new HttpProblem(
-          415,
-          'encoding_unknown',
-          'the body has an encoding that is not read here',
-          'send it plain or as gzip',
-        );
-      const length = Number(request.headers['content-length'] ?? 0);
-      if (length > this.bounds.maxBytes) throw tooLarge(this.bounds);
-      if (length > 0) await take(length);
-      const raw = await collect(request, this.bounds, gone, (sum) =>
-        sum > taken ? take(Math.max(sum - taken, 64 * 1024)) : null,
+    const { memory, bounds } = this;
+    const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+    if (encoding !== 'identity' && !isKnown(encoding))
+      throw new HttpProblem(
+        415,
+        'encoding_unknown',
+        'the body has an encoding that is not read here',
+        'send it plain or as gzip',
       );
-      if (encoding === 'identity' || !isKnown(encoding)) return await use(raw);
-      const bytes = await inflated(raw, encoding, this.bounds, gone);
-      await take(bytes.length);
+    const length = Number(request.headers['content-length'] ?? 0);
+    if (length > bounds.maxBytes) throw tooLarge(bounds);
+    // Told before it has sent it all.
+    if (!hold && this.account.inside > 0 && this.account.inside + length > this.account.capacity) {
+      memory.relieve();
+      if (this.account.inside + length > this.account.capacity) throw full();
+    }
+    let cut: (problem: HttpProblem) => void = () => {};
+    const holding = memory.arrive((problem) => cut(problem));
+    try {
+      const raw = await collect(
+        request,
+        { bounds, memory, holding, holds: hold !== undefined },
+        hold ?? gone,
+        (how) => {
+          cut = how;
+        },
+      );
+      if (encoding === 'identity' || !isKnown(encoding)) {
+        memory.use(holding);
+        return await use(raw);
+      }
+      memory.arrived(holding);
+      if (hold) await roomFor(memory, holding, bounds.maxBytes, hold);
+      const bytes = await inflated(raw, encoding, bounds, hold ?? gone);
+      if (hold) memory.give(holding, bounds.maxBytes - bytes.length);
+      else {
+        if (!memory.may(holding, bytes.length)) throw full();
+        memory.add(holding, bytes.length);
+        memory.use(holding);
+      }
       return await use(bytes);
     } finally {
-      this.memory.give(taken);
+      memory.release(holding);
     }
   }
+}
+
+/** Before it is inflated, when nobody knows yet how large it will be: thousands of small ones may each grow to the bound. */
+async function roomFor(memory: BodyMemory, holding: Holding, bytes: number, signal: AbortSignal): Promise<void> {
+  const take = (): void => {
+    memory.add(holding, bytes);
+    memory.use(holding);
+  };
+  if (signal.aborted) throw signal.reason;
+  if (memory.may(holding, bytes)) return take();
+  await new Promise<void>((resolve, reject) => {
+    const leave = (): void => {
+      stop();
+      reject(signal.reason);
+    };
+    const stop = memory.when(holding, bytes, () => {
+      signal.removeEventListener('abort', leave);
+      take();
+      resolve();
+    });
+    signal.addEventListener('abort', leave, { once: true });
+  });
+}
+
+function full(): HttpProblem {
+  return busy('the gateway holds as many requests as its memory allows', 1);
 }
 
 function isKnown(encoding: string): encoding is keyof typeof INFLATE {
   return Object.hasOwn(INFLATE, encoding);
 }
 
+interface Reading {
+  bounds: BodyBounds;
+  memory: BodyMemory;
+  holding: Holding;
+  /** Pauses where there is no room, instead of refusing. */
+  holds: boolean;
+}
+
 function collect(
   request: IncomingMessage,
-  bounds: BodyBounds,
+  { bounds, memory, holding, holds }: Reading,
   signal: AbortSignal,
-  grown: (sum: number) => Promise<void> | null,
+  cuts: (how: (problem: HttpProblem) => void) => void,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let sum = 0;
-    const late = (): void =>
-      end(
-        new HttpProblem(408, 'body_slow', 'the body did not arrive in time', 'send it faster, or in smaller requests'),
-      );
+    let chunks: Buffer[] = [];
+    let over = false;
+    let unwait: (() => void) | null = null;
+    const late = (): void => end(slowBody());
     const whole = setTimeout(late, bounds.wholeMs);
-    let idle = setTimeout(late, bounds.idleMs);
+    // Who waits for us is not idle.
+    const idle: NodeJS.Timeout = setTimeout(() => (holding.paused ? idle.refresh() : late()), bounds.idleMs);
     const end = (error: unknown): void => {
+      if (over) return;
+      over = true;
       clearTimeout(whole);
       clearTimeout(idle);
+      unwait?.();
       signal.removeEventListener('abort', gone);
-      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', end);
+      request.off('readable', onReadable).off('end', onEnd).off('close', onClose).off('error', end);
       // A listener stays: a connection that breaks later must not be an error without one.
       request.on('error', () => {});
-      if (error) reject(error);
-      else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      if (error) {
+        chunks = [];
+        reject(error);
+      } else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
     };
     const gone = (): void => end(signal.reason);
-    const onData = (chunk: Buffer): void => {
-      clearTimeout(idle);
-      sum += chunk.length;
-      if (sum > bounds.maxBytes) {
-        end(tooLarge(bounds));
-        return;
+    /** Asks for room and takes the piece in one go: nobody else can take that room in between. */
+    const pump = (): void => {
+      unwait = null;
+      holding.paused = false;
+      while (!over) {
+        if (request.readableLength > 0 && !memory.may(holding)) {
+          if (holds) {
+            unwait = memory.when(holding, 1, pump);
+            return;
+          }
+          memory.relieve();
+          if (!over && !memory.may(holding)) end(full());
+          if (over) return;
+        }
+        const chunk = request.read() as Buffer | null;
+        if (chunk === null) return;
+        idle.refresh();
+        if (holding.bytes + chunk.length > bounds.maxBytes) {
+          end(tooLarge(bounds));
+          return;
+        }
+        memory.add(holding, chunk.length);
+        chunks.push(chunk);
+        // A million pieces of a byte would weigh far more than their bytes.
+        if (chunks.length >= MANY_PIECES) chunks = [Buffer.concat(chunks)];
       }
-      chunks.push(chunk);
-      const room = grown(sum);
-      if (room === null) {
-        idle = setTimeout(late, bounds.idleMs);
-        return;
-      }
-      request.pause();
-      room.then(() => {
-        idle = setTimeout(late, bounds.idleMs);
-        request.resume();
-      }, end);
+    };
+    const onReadable = (): void => {
+      if (unwait === null) pump();
     };
     const onEnd = (): void => end(null);
     const onClose = (): void => end(new HttpProblem(400, 'body_cut', 'the body ends before its length'));
@@ -125,8 +194,9 @@ function collect(
       gone();
       return;
     }
+    cuts(end);
     signal.addEventListener('abort', gone, { once: true });
-    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', end);
+    request.on('readable', onReadable).on('end', onEnd).on('close', onClose).on('error', end);
   });
 }
 

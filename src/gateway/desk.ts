@@ -10,7 +10,7 @@ import { pageOf } from './page.ts';
 import { HttpProblem } from './problem.ts';
 import type { RunsCall } from './runs-call.ts';
 import type { ScoreCall } from './score-call.ts';
-import type { Desk } from './server.ts';
+import type { Desk, Readiness } from './server.ts';
 
 export interface DeskParts {
   score: ScoreCall;
@@ -21,7 +21,7 @@ export interface DeskParts {
   metrics: GatewayMetrics;
   /** What is inside, for the figures. */
   gauges: () => Sample[];
-  missing: () => Promise<string[]>;
+  readiness: () => Promise<Readiness>;
 }
 
 export class GatewayDesk implements Desk {
@@ -31,8 +31,8 @@ export class GatewayDesk implements Desk {
     this.parts = parts;
   }
 
-  missing(): Promise<string[]> {
-    return this.parts.missing();
+  readiness(): Promise<Readiness> {
+    return this.parts.readiness();
   }
 
   drain(): void {
@@ -86,7 +86,7 @@ export class GatewayDesk implements Desk {
   }
 
   private async page(exchange: Exchange): Promise<void> {
-    const [figures, missing] = await Promise.all([this.parts.figures.read(), this.parts.missing()]);
+    const [figures, { missing }] = await Promise.all([this.parts.figures.read(), this.parts.readiness()]);
     exchange.send(200, 'text/html; charset=utf-8', pageOf(figures, missing), {
       'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     });

@@ -16,6 +16,7 @@ import type { SandboxDriver } from '../shared/sandbox.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import { Askers, type OpenAsker } from './asker.ts';
 import { Bodies } from './body.ts';
+import { PACE, type Pace } from './body-memory.ts';
 import type { ScoreConfigs } from './configs.ts';
 import { GatewayDesk } from './desk.ts';
 import { Episodes } from './episodes.ts';
@@ -23,10 +24,10 @@ import { FigureReader } from './figures.ts';
 import { Following, type OpenReader } from './follow.ts';
 import { RewardCall } from './get-reward.ts';
 import { END_TOKENS } from './query-cut.ts';
-import { RunDesk } from './run-desk.ts';
+import { missingRoles, RunDesk } from './run-desk.ts';
 import { RunsCall } from './runs-call.ts';
 import { ScoreCall } from './score-call.ts';
-import { capacityOf, type GatewayServer } from './server.ts';
+import { capacityOf, type GatewayServer, type Readiness } from './server.ts';
 
 export interface GatewayParts {
   config: Config;
@@ -40,12 +41,17 @@ export interface GatewayParts {
   finished: (run: string) => Promise<RunStatus | null>;
   /** Whether this process drives runs that nobody drives. */
   adopts: boolean;
+  /** Whether it is ready only with workers of the shared realm: `farm up` brings them, for `serve` alone others do. */
+  needsWorkers: boolean;
   limits?: Partial<GatewayLimits>;
 }
 
 export interface GatewayLimits {
   bodyBytes: number;
+  /** Of `/get_reward`: a sample or a few. */
+  rewardBodyBytes: number;
   bodyIdleMs: number;
+  pace: Pace;
   /** Of `/v1/score`. */
   requests: number;
   samples: number;
@@ -61,7 +67,9 @@ export interface GatewayLimits {
 
 const LIMITS: GatewayLimits = {
   bodyBytes: 64 * 1024 * 1024,
+  rewardBodyBytes: 4 * 1024 * 1024,
   bodyIdleMs: 30_000,
+  pace: PACE,
   requests: 4_096,
   samples: 100_000,
   // What is made of a body takes up to ten times its size.
@@ -94,7 +102,13 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   });
   const figures = new FigureReader({ redis, queues: () => queue.counts(), upstreams: () => parts.upstreams(redis) });
   const following = new Following(parts.openReader(redis), limits.heartbeatMs);
-  const bounds = { maxBytes: limits.bodyBytes, idleMs: limits.bodyIdleMs, wholeMs: BODY_WHOLE_MS };
+  const bounds = {
+    maxBytes: limits.bodyBytes,
+    idleMs: limits.bodyIdleMs,
+    wholeMs: BODY_WHOLE_MS,
+    pace: limits.pace,
+  };
+  const rewardBounds = { ...bounds, maxBytes: Math.min(limits.bodyBytes, limits.rewardBodyBytes) };
   const scoring = capacityOf(limits);
   const rewarding = capacityOf({ samples: limits.rewardSamples, bytes: limits.bytes });
   const { metrics } = server;
@@ -119,7 +133,7 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
         configs,
         askers,
         metrics,
-        bodies: new Bodies(bounds, rewarding.memory),
+        bodies: new Bodies(rewardBounds, rewarding.memory),
         log,
         samples: rewarding.samples,
         endTokens: limits.endTokens,
@@ -142,7 +156,7 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
           ['get_reward', rewarding.memory.inside],
         ]),
       ],
-      missing: () => missingParts(redis, place),
+      readiness: () => readinessOf(redis, parts),
     }),
   );
   const adopter = parts.adopts ? new Adopter({ redis: openRedis(place), place, realm: SHARED_REALM, log }) : null;
@@ -156,16 +170,17 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   };
 }
 
-async function missingParts(redis: Redis, place: RedisPlace): Promise<string[]> {
+async function readinessOf(redis: Redis, { place, config, needsWorkers }: GatewayParts): Promise<Readiness> {
   let timer: NodeJS.Timeout | undefined;
   try {
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error('no answer')), READY_MS);
     });
-    await Promise.race([redis.ping(), late]);
-    return [];
+    const roles = await Promise.race([missingRoles(redis, config.ambertraceApiKey !== null), late]);
+    const without = roles.map((role) => `there is no ${role} worker: runs are refused`);
+    return needsWorkers ? { missing: without, without: [] } : { missing: [], without };
   } catch (error) {
-    return [`Redis at ${place.address} does not answer (${messageOf(error)})`];
+    return { missing: [`Redis at ${place.address} does not answer (${messageOf(error)})`], without: [] };
   } finally {
     clearTimeout(timer);
   }

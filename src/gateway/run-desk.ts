@@ -8,7 +8,7 @@ import type { Config } from '../shared/config.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
-import { present } from '../shared/presence.ts';
+import { present, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
@@ -91,9 +91,7 @@ export class RunDesk {
         'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY',
         'start the gateway with the platform’s key in its environment',
       );
-    const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
-    const wanted = ['rollout', 'collect', ...(source.verified > 0 ? ['verify'] : [])] as const;
-    const missing = wanted.filter((role) => !roles.has(role as 'rollout'));
+    const missing = await missingRoles(redis, source.verified > 0);
     if (missing.length > 0)
       throw new HttpProblem(
         503,
@@ -103,6 +101,13 @@ export class RunDesk {
         { 'retry-after': '5' },
       );
   }
+}
+
+/** Roles that a run needs and no live worker of the shared realm has. */
+export async function missingRoles(redis: Redis, verified: boolean): Promise<RoleName[]> {
+  const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
+  const wanted: RoleName[] = ['rollout', 'collect', ...(verified ? ['verify' as const] : [])];
+  return wanted.filter((role) => !roles.has(role));
 }
 
 export function unknownRun(run: string): HttpProblem {

@@ -14,11 +14,17 @@ import { isLoopback, type Keys } from './keys.ts';
 import { GatewayMetrics } from './metrics.ts';
 import { HttpProblem, problemOf } from './problem.ts';
 
+export interface Readiness {
+  /** What is missing for being ready; empty if nothing is. */
+  missing: string[];
+  /** What is not there, and is not needed for being ready: only some calls are refused for it. */
+  without: string[];
+}
+
 /** What serves a request once the parts are there. */
 export interface Desk {
   serve(exchange: Exchange): Promise<void>;
-  /** What is missing for being ready; empty if nothing is. */
-  missing(): Promise<string[]>;
+  readiness(): Promise<Readiness>;
   /** Ends what would never end by itself. */
   drain(): void;
 }
@@ -160,20 +166,20 @@ export class GatewayServer {
     const { path, method } = exchange;
     if (path === '/healthz') return exchange.json(200, '{"status":"ok"}\n');
     if (path === '/readyz') {
-      const missing = this.draining
-        ? ['the gateway stops']
-        : this.desk === null
-          ? ['the gateway starts']
-          : await this.desk.missing();
-      return exchange.json(
-        missing.length === 0 ? 200 : 503,
-        `${JSON.stringify({ ready: missing.length === 0, missing })}\n`,
-      );
+      const { missing, without } = await this.readiness();
+      const ready = missing.length === 0;
+      return exchange.json(ready ? 200 : 503, `${JSON.stringify({ ready, missing, without })}\n`);
     }
     // The Python library's app refuses in this order, and so does this call.
     if (path !== '/get_reward' || method === 'POST') this.options.keys.admit(exchange.request.headers);
     if (this.desk === null) await this.held(exchange);
     await (this.desk as Desk | null)?.serve(exchange);
+  }
+
+  private async readiness(): Promise<Readiness> {
+    if (this.draining) return { missing: ['the gateway stops'], without: [] };
+    if (this.desk === null) return { missing: ['the gateway starts'], without: [] };
+    return await this.desk.readiness();
   }
 
   private async held(exchange: Exchange): Promise<void> {

@@ -2,7 +2,7 @@
 // certificates, confidence, decision and derivation; or the error that a verified platform gives instead of a
 // decision. Every answer carries `simulated: true`: nothing here was proved.
 
-import type { Value, ValueMap } from '../shared/json/value.ts';
+import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
 import { type Fact, type Firing, type Judgement, judge } from './evaluate.ts';
 import type { Decision, Rulebook } from './rulebook.ts';
 
@@ -15,6 +15,12 @@ export interface QueryAnswer {
   body: ValueMap;
 }
 
+/** Faults of an answer, not of a call. */
+export type AnswerTrouble = 'unavailable' | 'wrong_schema_version';
+
+/** Null where a platform could not decide. */
+const UNDECIDED = ['answer', 'decision', 'outcome', 'permitted', 'proof_checked', 'proof_summary', 'explanation'];
+
 /** The fields that an answer keeps whatever the projection says. */
 const ANCHORS = ['platform_id', 'query', 'simulated'];
 
@@ -23,13 +29,25 @@ export function answerQuery(
   query: string,
   facts: ValueMap,
   projection: readonly string[] | null,
+  trouble: AnswerTrouble | null,
 ): QueryAnswer {
   const judgement = judge(book, facts);
   if (judgement.kind === 'refused') return { status: 503, body: refusal(judgement) };
-  const data = decided(book, query, judgement);
+  const data = spoilt(decided(book, query, judgement), trouble);
   if (projection === null) return { status: 200, body: data };
   const kept = [...data].filter(([key]) => projection.includes(key) || ANCHORS.includes(key));
   return { status: 200, body: new Map(kept) };
+}
+
+/** What changes an answer before it is projected, as everything does that a platform decides. */
+function spoilt(data: ValueMap, trouble: AnswerTrouble | null): ValueMap {
+  if (trouble === 'unavailable') {
+    data.set('status', 'unavailable');
+    for (const key of UNDECIDED) data.set(key, null);
+  }
+  const explanation = data.get('explanation');
+  if (trouble === 'wrong_schema_version' && isMap(explanation)) explanation.set('schema_version', 99n);
+  return data;
 }
 
 function map(entries: Record<string, Value>): ValueMap {

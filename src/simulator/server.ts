@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, missingError } from '../shared/errors.ts';
 import { dumpJson, parseJson } from '../shared/json/json.ts';
 import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
-import { answerQuery } from './answer.ts';
+import { type AnswerTrouble, answerQuery } from './answer.ts';
 import { failCall, failItem, type Reply } from './fault.ts';
 import { type FaultRule, readMisbehave, Trouble } from './misbehave.ts';
 import { BUILT_IN, loadRulebook, type Rulebook } from './rulebook.ts';
@@ -85,8 +85,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     if (misbehave.latency_ms > 0) await delay(misbehave.latency_ms);
     const fault = trouble.next(path as 'query' | 'query-batch');
     const ofItem = fault?.item !== undefined && batch ? fault : null;
-    if (fault && !ofItem && fault.kind !== 'wrong_schema_version' && fault.kind !== 'unavailable')
-      return failCall(fault);
+    const spoils = troubleOf(fault);
+    if (fault && !ofItem && spoils === null) return failCall(fault);
     if (!/^Bearer at_/.test(request.headers.authorization ?? ''))
       return failure(401, 'unauthorized', 'the key is not valid');
     const book = books.get(platform ?? '');
@@ -95,14 +95,14 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     const body = bodyOf(text);
     if (!body) return failure(400, 'bad_request', 'the body is not a JSON object');
     if (batch) {
-      const reply = answerBatch(book, body, misbehave.max_batch ?? MAX_BATCH, ofItem);
+      const reply = answerBatch(book, body, misbehave.max_batch ?? MAX_BATCH, fault);
       const queries = body.get('queries');
       calls.queries += 'status' in reply && reply.status === 200 && Array.isArray(queries) ? queries.length : 0;
-      return altered(reply, fault);
+      return reply;
     }
     calls.queries++;
-    const one = answerOne(book, body, null);
-    return altered(one.status === 200 ? success(one.body) : envelopeOf(one.status, one.body), fault);
+    const one = answerOne(book, body, null, spoils);
+    return one.status === 200 ? success(one.body) : envelopeOf(one.status, one.body);
   };
 
   server.on('connection', (socket: Socket) => {
@@ -135,7 +135,7 @@ interface One {
   body: ValueMap;
 }
 
-function answerOne(book: Rulebook, body: ValueMap, projection: Value): One {
+function answerOne(book: Rulebook, body: ValueMap, projection: Value, spoils: AnswerTrouble | null): One {
   const query = body.get('query');
   if (typeof query !== 'string') return fault422('query', 'must be text');
   const facts = body.get('facts') ?? new Map();
@@ -147,21 +147,23 @@ function answerOne(book: Rulebook, body: ValueMap, projection: Value): One {
   // No rulebook declares a relation: what is asserted in one is as undeclared as a field would be.
   const all: ValueMap = new Map(facts);
   for (const [name, rows] of relations) if (!all.has(name)) all.set(name, rows);
-  return answerQuery(book, query, all, wanted === null ? null : wanted.map(String));
+  return answerQuery(book, query, all, wanted === null ? null : wanted.map(String), spoils);
 }
 
-function answerBatch(book: Rulebook, body: ValueMap, most: number, broken: FaultRule | null): Reply {
+function answerBatch(book: Rulebook, body: ValueMap, most: number, fault: FaultRule | null): Reply {
   const queries = body.get('queries');
   if (!Array.isArray(queries) || queries.length === 0)
     return envelopeOf(422, fault422('queries', 'must be a list with something in it').body);
   if (queries.length > most) return failure(413, 'payload_too_large', `at most ${most} queries`);
+  const spoils = troubleOf(fault);
   const results = queries.map((item, index) => {
+    const mine = fault !== null && (fault.item ?? index) === index;
     const result: ValueMap = new Map<string, Value>([['index', BigInt(index)]]);
     const one =
-      broken && broken.item === index
-        ? failItem(broken)
+      mine && spoils === null
+        ? failItem(fault)
         : isMap(item)
-          ? answerOne(book, item, body.get('projection') ?? null)
+          ? answerOne(book, item, body.get('projection') ?? null, mine ? spoils : null)
           : fault422('query', 'must be an object');
     if (one.status === 200) return result.set('status', 'ok').set('data', one.body);
     return result.set('status', 'error').set('error', one.body);
@@ -175,20 +177,9 @@ function answerBatch(book: Rulebook, body: ValueMap, most: number, broken: Fault
   );
 }
 
-/** Faults that change an answer instead of replacing it. */
-function altered(reply: Reply, fault: FaultRule | null): Reply {
-  const data = 'body' in reply ? reply.body.get('data') : undefined;
-  if (!fault || !isMap(data)) return reply;
-  const results = data.get('results');
-  const answers = Array.isArray(results) ? results.map((item) => (item as ValueMap).get('data')) : [data];
-  for (const answer of answers) {
-    if (!isMap(answer)) continue;
-    if (fault.kind === 'unavailable')
-      answer.set('status', 'unavailable').set('proof_checked', null).set('decision', null);
-    const explanation = answer.get('explanation');
-    if (fault.kind === 'wrong_schema_version' && isMap(explanation)) explanation.set('schema_version', 99n);
-  }
-  return reply;
+/** A fault that changes an answer instead of replacing it. */
+function troubleOf(fault: FaultRule | null): AnswerTrouble | null {
+  return fault?.kind === 'wrong_schema_version' || fault?.kind === 'unavailable' ? fault.kind : null;
 }
 
 function fault422(field: string, message: string): One {

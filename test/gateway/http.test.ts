@@ -353,10 +353,10 @@ test('what comes before the gateway is ready is held, and then served', async ()
   try {
     const early = call(`${server.url}/v1/runs`);
     const ready = await call(`${server.url}/readyz`);
-    expect([ready.status, ready.json]).toEqual([503, { ready: false, missing: ['the gateway starts'] }]);
+    expect([ready.status, ready.json]).toEqual([503, { ready: false, missing: ['the gateway starts'], without: [] }]);
     server.open({
       serve: async (exchange) => exchange.json(200, '"served"'),
-      missing: async () => [],
+      readiness: async () => ({ missing: [], without: [] }),
       drain: () => {},
     });
     expect((await early).json).toBe('served');

@@ -1,6 +1,8 @@
 import http from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { Adopter } from '../../src/producer/adopter.ts';
 import { openLog } from '../../src/shared/log.ts';
+import { announce, type RoleName } from '../../src/shared/presence.ts';
 import { SHARED_REALM } from '../../src/shared/realm.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
@@ -20,11 +22,16 @@ afterEach(async () => {
   await simulator.close();
 });
 
-async function start(options: { workers: boolean; heartbeatMs?: number }): Promise<TestGateway> {
+async function start(options: {
+  workers: boolean;
+  heartbeatMs?: number;
+  needsWorkers?: boolean;
+}): Promise<TestGateway> {
   simulator = await startSimulator();
   gateway = await startGateway({
     baseUrl: simulator.baseUrl,
     adopts: options.workers,
+    needsWorkers: options.needsWorkers ?? false,
     limits: { heartbeatMs: options.heartbeatMs ?? 10_000 },
   });
   if (options.workers) await work();
@@ -125,6 +132,33 @@ describe('submitting a run', () => {
     ]);
   });
 
+  test('from its acceptance to its end it is running, never stopped', { timeout: 30_000 }, async () => {
+    await start({ workers: false });
+    await work();
+    const accepted = await submit(spec(3), '?run_id=steady');
+    expect([accepted.status, accepted.json.state]).toEqual([201, 'running']);
+    expect(accepted.json.reason).toContain('waiting for a process that drives it');
+    // It waits for as long as nobody drives it, and says so.
+    expect((await call(`${gateway.url}/v1/runs/steady`)).json.state).toBe('running');
+    const { redis, config } = gateway;
+    const log = openLog({ ...config, logLevel: 'silent' }, 'test');
+    const adopter = new Adopter({ redis: redis.redis, place: redis.place, realm: SHARED_REALM, log });
+    try {
+      const states = new Set<string>();
+      await vi.waitFor(
+        async () => {
+          const { json } = await call(`${gateway.url}/v1/runs/steady`);
+          states.add(json.state);
+          expect(json.state).toBe('done');
+        },
+        { timeout: 15_000, interval: 10 },
+      );
+      expect([...states]).toEqual(['running', 'done']);
+    } finally {
+      await adopter.drain();
+    }
+  });
+
   test('again under the same id it goes on; with another spec it is a conflict', { timeout: 30_000 }, async () => {
     await start({ workers: true });
     await submit(spec(1), '?run_id=same');
@@ -182,6 +216,43 @@ describe('submitting a run', () => {
     await stream.ended;
     expect(stream.lines).toHaveLength(400);
     expect((await call(`${gateway.url}/v1/runs/nobody`, { method: 'DELETE' })).status).toBe(404);
+  });
+});
+
+describe('readiness', () => {
+  const ready = async () => {
+    const { status, json } = await call(`${gateway.url}/readyz`);
+    return { status, ...json };
+  };
+
+  test('with workers of its own it is there when they are, of the shared realm; then a run is taken at once', async () => {
+    await start({ workers: false, needsWorkers: true });
+    const { redis } = gateway.redis;
+    const seats: { stop(): Promise<void> }[] = [];
+    const seat = async (role: RoleName, realm = SHARED_REALM): Promise<void> => {
+      seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}` }));
+    };
+    await seat('rollout', 'run.another');
+    expect(await ready()).toMatchObject({
+      status: 503,
+      ready: false,
+      missing: ['rollout', 'collect', 'verify'].map((role) => expect.stringContaining(`no ${role} worker`)),
+    });
+    await seat('rollout');
+    await seat('verify');
+    expect((await ready()).missing).toEqual([expect.stringContaining('no collect worker')]);
+    await seat('collect');
+    expect(await ready()).toEqual({ status: 200, ready: true, missing: [], without: [] });
+    expect((await submit(spec(1), '?run_id=at-once')).status).toBe(201);
+    for (const one of seats) await one.stop();
+    expect((await ready()).status).toBe(503);
+  });
+
+  test('alone it is ready for scores, and names the workers that runs would need', async () => {
+    await start({ workers: false });
+    const { status, missing, without } = await ready();
+    expect([status, missing, without.length]).toEqual([200, [], 3]);
+    expect(without.join()).toContain('no rollout worker');
   });
 });
 

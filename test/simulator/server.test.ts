@@ -139,6 +139,30 @@ test('a projection keeps the named fields and the anchors', async () => {
   ]);
 });
 
+test('a platform that cannot decide says so before it projects, in a single answer as in a batch', async () => {
+  const simulator = await start({ misbehave: '{"fail": [{"kind": "unavailable"}]}' });
+  const undecided = { proof_checked: null, decision: null, explanation: null };
+  expect((await post(simulator, '1/query', ask(applicant))).json.data).toMatchObject({
+    ...undecided,
+    status: 'unavailable',
+  });
+  const projection = ['proof_checked', 'decision', 'explanation'];
+  const single = await post(simulator, '1/query', { ...ask(applicant), projection });
+  const batch = await post(simulator, '1/query-batch', { queries: [ask(applicant)], projection });
+  for (const data of [single.json.data, batch.json.data.results[0]?.data]) {
+    expect(data).toMatchObject(undecided);
+    expect(data).not.toHaveProperty('status');
+  }
+});
+
+test('one answer of a batch is undecided, the others are not', async () => {
+  const simulator = await start({ misbehave: '{"fail": [{"kind": "unavailable", "item": 1}]}' });
+  const { json } = await post(simulator, '1/query-batch', {
+    queries: [ask(applicant), ask(applicant), ask(applicant)],
+  });
+  expect(json.data.results.map((item) => item.data.decision)).toEqual(['permit', null, 'permit']);
+});
+
 test('a wrong key is 401, an unknown platform 404, a broken item fails alone', async () => {
   const simulator = await start();
   expect((await post(simulator, '1/query', ask(applicant), 'sk_x')).json.error.code).toBe('unauthorized');

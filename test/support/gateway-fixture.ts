@@ -72,6 +72,7 @@ export interface FixtureOptions {
   apiKey?: string;
   redis?: TestRedis;
   adopts?: boolean;
+  needsWorkers?: boolean;
 }
 
 export async function startGateway(options: FixtureOptions): Promise<TestGateway> {
@@ -108,6 +109,7 @@ export async function startGateway(options: FixtureOptions): Promise<TestGateway
     openReader: (reading) => (run) => openResults(config, reading, run),
     finished: (run) => finishedStatus(config, run),
     adopts: options.adopts ?? false,
+    needsWorkers: options.needsWorkers ?? false,
     ...(options.limits ? { limits: options.limits } : {}),
   });
   return {

@@ -220,6 +220,7 @@ function everyItemOk(outcome: ValueMap): boolean {
       (item, i) =>
         isMap(item) &&
         item.get('status') === 'ok' &&
+        (item.get('error') ?? null) === null &&
         isMap(item.get('data')) &&
         !overflows(item.get('data') as Value) &&
         item.get('index') === BigInt(i),

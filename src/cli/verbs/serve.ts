@@ -98,6 +98,7 @@ async function open(
     openReader: (reading) => (run) => openResults(config, reading, run),
     finished: (run) => finishedStatus(config, run),
     adopts: process.send === undefined,
+    needsWorkers: process.send !== undefined,
     ...(args.endTokens.length > 0 ? { limits: { endTokens: args.endTokens } } : {}),
   });
   return {

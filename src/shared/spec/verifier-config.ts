@@ -51,7 +51,7 @@ const DEFAULT_WEIGHTS: Readonly<RewardWeights> = {
 };
 const DEFAULT_CLIP = [-1, 2] as const;
 const TEMPLATE = 'Classify: {facts}';
-const ANSWER_PATTERN = '(?im)^\\s*answer\\s*:\\s*(.+?)\\s*$';
+export const ANSWER_PATTERN = '(?im)^\\s*answer\\s*:\\s*(.+?)\\s*$';
 /** The library's own. */
 export const FACT_PATTERN = '(?im)^\\s*fact\\s+([\\w.-]+)\\s*:\\s*(.+?)\\s*$';
 

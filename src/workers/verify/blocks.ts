@@ -2,7 +2,7 @@
 // expression `<decision>\s*(.*?)\s*</decision>` (DOTALL, IGNORECASE) would find them, but by a scan that takes
 // linear time, because a completion must not be able to stall its worker.
 
-import { isSpaceUnit, strip } from '../../shared/python/text.ts';
+import { afterSpace, beforeSpace } from './space.ts';
 
 // Python's IGNORECASE lets U+017F stand for s, and U+0130 and U+0131 for i.
 const I = '[iI\\u0130\\u0131]';
@@ -25,14 +25,16 @@ export function reasoningOf(completion: string): string | null {
 function find(text: string, tag: string): { start: number; inner: string } | null {
   const open = new RegExp(`<${tag}>`, 'g').exec(text);
   if (!open) return null;
-  let from = open.index + open[0].length;
-  while (from < text.length && isSpaceUnit(text.charCodeAt(from))) from++;
+  const from = afterSpace(text, open.index + open[0].length);
   const close = new RegExp(`</${tag}>`, 'g');
   close.lastIndex = from;
   // Without a close after the first opening there is none after a later one.
   const end = close.exec(text);
   if (!end) return null;
-  let to = end.index;
-  while (to > from && isSpaceUnit(text.charCodeAt(to - 1))) to--;
-  return { start: open.index, inner: text.slice(from, to) };
+  return { start: open.index, inner: text.slice(from, beforeSpace(text, end.index, from)) };
+}
+
+function strip(text: string): string {
+  const from = afterSpace(text, 0);
+  return text.slice(from, beforeSpace(text, text.length, from));
 }

@@ -55,6 +55,8 @@ interface Waiting {
   query: Query;
   tries: number;
   waitedMs: number;
+  /** Asked without company from now on. */
+  alone: boolean;
   settle(answer: Answer): void;
   fail(bug: unknown): void;
 }
@@ -91,7 +93,7 @@ export class VerifierClient {
     // Sent at the end of this turn of the loop, together with what others want by then.
     if (this.waiting.length === 0) setImmediate(() => this.pump());
     const flight = new Promise<Answer>((settle, fail) => {
-      this.waiting.push({ query, tries: 0, waitedMs: 0, settle, fail });
+      this.waiting.push({ query, tries: 0, waitedMs: 0, alone: false, settle, fail });
     }).finally(() => this.flights.delete(key));
     this.flights.set(key, flight);
     return flight;
@@ -99,7 +101,7 @@ export class VerifierClient {
 
   private pump(): void {
     while (this.waiting.length > 0 && this.active < Math.max(1, this.options.concurrency)) {
-      const part = this.waiting.splice(0, this.singles ? 1 : this.batchSize);
+      const part = this.next();
       this.active++;
       this.serve(part)
         .catch((bug) => {
@@ -110,6 +112,12 @@ export class VerifierClient {
           this.pump();
         });
     }
+  }
+
+  private next(): Waiting[] {
+    const most = this.singles || this.waiting[0]?.alone ? 1 : this.batchSize;
+    const end = this.waiting.findIndex((one, i) => i > 0 && (i >= most || one.alone));
+    return this.waiting.splice(0, end === -1 ? this.waiting.length : end);
   }
 
   /** Asks once for `part`; what has to be asked again, smaller or later, goes to the front of the queue. */
@@ -140,6 +148,10 @@ export class VerifierClient {
           break;
         case 'unsupported':
           this.singles = true;
+          again.push(one);
+          break;
+        case 'apart':
+          one.alone = true;
           again.push(one);
           break;
         case 'too_big':

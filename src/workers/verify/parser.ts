@@ -7,7 +7,7 @@ import { formatTemplate } from '../../shared/python/format.ts';
 import { FormatFault } from '../../shared/python/format-spec.ts';
 import type { ParserConfig } from '../../shared/spec/verifier-config.ts';
 import { decisionBlock, reasoningOf } from './blocks.ts';
-import { readFacts } from './regex-parser.ts';
+import { type FactLines, type Overruns, readFacts, readFactsAside } from './regex-parser.ts';
 
 export interface ParsedCompletion {
   query: string;
@@ -21,14 +21,46 @@ export interface ParsedCompletion {
   reasoning: string | null;
 }
 
-/** Null where the library's parser gives None or raises. */
+/** A decision block above this is unreadable: what reads it would keep everything else waiting. */
+const MAX_BLOCK_BYTES = 1024 * 1024;
+
+/** Null where the library's parser gives None or raises, and for a block above the limit. */
 export function parseCompletion(
   config: ParserConfig,
   prompt: string | null,
   completion: string,
 ): ParsedCompletion | null {
   if (config.broken !== null) return null;
-  return config.kind === 'json_block' ? jsonBlock(config, prompt, completion) : regexBlock(config, prompt, completion);
+  if (config.kind === 'json_block') return jsonBlock(config, prompt, completion);
+  const block = regexBlock(completion);
+  return block === null ? null : factsPayload(config, prompt, completion, block, readFacts(config, block));
+}
+
+/** The same, with patterns of the config's own matched in another thread; and why there is no payload. */
+export async function parseCompletionAside(
+  config: ParserConfig,
+  prompt: string | null,
+  completion: string,
+  overruns: Overruns,
+): Promise<ParsedCompletion | { unreadable: string }> {
+  const before = overruns.ms;
+  const parsed = await parseAside(config, prompt, completion, overruns);
+  if (parsed) return parsed;
+  if (overruns.ms > before) return { unreadable: "the parser's pattern runs away on the completion" };
+  const block = decisionBlock(completion) ?? (config.kind === 'regex_block' ? completion : '');
+  return { unreadable: isTooLarge(block) ? 'the decision block is above 1 MB' : 'the completion does not parse' };
+}
+
+async function parseAside(
+  config: ParserConfig,
+  prompt: string | null,
+  completion: string,
+  overruns: Overruns,
+): Promise<ParsedCompletion | null> {
+  if (config.broken !== null || config.kind === 'json_block') return parseCompletion(config, prompt, completion);
+  const block = regexBlock(completion);
+  if (block === null) return null;
+  return factsPayload(config, prompt, completion, block, await readFactsAside(config, block, overruns));
 }
 
 function jsonBlock(
@@ -37,7 +69,7 @@ function jsonBlock(
   completion: string,
 ): ParsedCompletion | null {
   const block = decisionBlock(completion);
-  if (block === null) return null;
+  if (block === null || isTooLarge(block)) return null;
   let data: Value;
   try {
     data = parseJson(block);
@@ -62,13 +94,22 @@ function jsonBlock(
   };
 }
 
-function regexBlock(
-  config: Extract<ParserConfig, { kind: 'regex_block' }>,
+function regexBlock(completion: string): string | null {
+  const block = decisionBlock(completion) || completion;
+  return isTooLarge(block) ? null : block;
+}
+
+function isTooLarge(block: string): boolean {
+  return block.length > MAX_BLOCK_BYTES || Buffer.byteLength(block) > MAX_BLOCK_BYTES;
+}
+
+function factsPayload(
+  config: ParserConfig,
   prompt: string | null,
   completion: string,
+  block: string,
+  read: FactLines | null,
 ): ParsedCompletion | null {
-  const block = decisionBlock(completion) || completion;
-  const read = readFacts(config, block);
   if (read === null) return null;
   const query = queryOf(config.queryTemplate, new Map([['facts', read.facts]]));
   if (query === null) return null;

@@ -4,6 +4,7 @@
 import { messageOf } from '../../shared/errors.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import { CallFailed, HttpCaller } from './http-call.ts';
+import { type Redact, redactor } from './redact.ts';
 import { itemMeanings, type Meaning, meaningOf } from './wire.ts';
 import { batchBody, bodyText, type Query, singleBody } from './wire-request.ts';
 
@@ -27,6 +28,8 @@ export interface CallResult {
 const BODY_BYTES = 16 * 1024 * 1024;
 /** What several queries may weigh together; one alone may be larger. */
 const REQUEST_CHARS = 4 * 1024 * 1024;
+/** A platform that calls one query of less than this too large is not to be believed. */
+const SMALL_CHARS = 256 * 1024;
 /** Nobody took the call: no query is to blame. */
 const ABSENT = /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN/;
 const PROXY = new Set([502, 503, 504]);
@@ -34,9 +37,11 @@ const PROXY = new Set([502, 503, 504]);
 export class PlatformCaller {
   private readonly platform: Platform;
   private readonly http = new HttpCaller();
+  private readonly redact: Redact;
 
   constructor(platform: Platform) {
     this.platform = platform;
+    this.redact = redactor(platform.apiKey);
   }
 
   /** `single`: only the first query, over the single path. */
@@ -46,7 +51,7 @@ export class PlatformCaller {
     options: { timeoutMs: number; now: number; signal?: AbortSignal | undefined },
   ): Promise<CallResult> {
     const all = (meaning: Meaning, suspect: boolean): CallResult => ({
-      meanings: queries.map(() => clean(meaning)),
+      meanings: queries.map((query) => this.clean(queries.length > 1 ? meaning : believed(meaning, query))),
       whole: meaning.kind,
       suspect,
       unsent: false,
@@ -61,9 +66,13 @@ export class PlatformCaller {
         maxBytes: BODY_BYTES,
         signal: options.signal,
       });
-      const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, !single, options.now);
+      const { platformId } = this.platform;
+      const count = single ? 1 : queries.length;
+      const asked = { batch: !single, count, platformId, redact: this.redact };
+      const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, asked, options.now);
       if (meaning.kind !== 'verdict') return all(meaning, !PROXY.has(answer.status));
-      const meanings = single ? [meaning] : itemMeanings(meaning.data, queries.length).map(clean);
+      const read = single ? [meaning] : itemMeanings(meaning.data, queries.length, platformId);
+      const meanings = read.map((one, i) => this.clean(believed(one, queries[i] as Query)));
       return { meanings, whole: null, suspect: false, unsent: false };
     } catch (error) {
       if (error instanceof BadUrl) return all({ kind: 'misconfigured', detail: error.message }, false);
@@ -84,14 +93,22 @@ export class PlatformCaller {
     return new URL(`${baseUrl}${path}`);
   }
 
-  private redact(text: string): string {
-    const { apiKey } = this.platform;
-    return apiKey === '' ? text : text.replaceAll(apiKey, '[redacted]');
+  /** What leaves here is bounded, and never has the key in it. */
+  private clean(meaning: Meaning): Meaning {
+    if (meaning.kind === 'denial') {
+      const { denial } = meaning;
+      return { kind: 'denial', denial: { ...denial, message: this.redact(denial.message) } };
+    }
+    if (!('detail' in meaning)) return meaning;
+    const detail = detailOf(this.redact(meaning.detail));
+    return { ...meaning, detail };
   }
 }
 
 class BadUrl extends Error {}
 
-function clean(meaning: Meaning): Meaning {
-  return 'detail' in meaning ? { ...meaning, detail: detailOf(meaning.detail) } : meaning;
+/** Of one query: too large it is only where it is large. */
+function believed(meaning: Meaning, query: Query): Meaning {
+  if (meaning.kind !== 'too_big' || bodyText(singleBody(query, false)).length >= SMALL_CHARS) return meaning;
+  return { kind: 'infrastructure', detail: `a small query is called too large: ${meaning.detail}` };
 }

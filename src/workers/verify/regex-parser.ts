@@ -1,49 +1,113 @@
-// `key: value` lines inside the decision block, for models that do not write strict JSON. The patterns come from the
-// config and meet text that the policy chose, so a match has a time limit: a completion on which a pattern runs
-// away is unreadable, not a stalled worker.
+// `key: value` lines inside the decision block, for models that do not write strict JSON. The library's own patterns
+// are a scan in linear time. Those of a config meet text that the policy chose, so a match has a time limit: a
+// completion on which a pattern runs away is unreadable, not a stalled worker.
 
-import vm from 'node:vm';
 import type { Value, ValueMap } from '../../shared/json/value.ts';
 import { type Pattern, PatternFault, translatePattern } from '../../shared/python/regex.ts';
 import { parseFloatText, parseInteger, strip } from '../../shared/python/text.ts';
-import { FACT_PATTERN } from '../../shared/spec/verifier-config.ts';
+import { ANSWER_PATTERN, FACT_PATTERN } from '../../shared/spec/verifier-config.ts';
+import { answerLine, factLines } from './fact-lines.ts';
+import { type Matches, type MatchRequest, matchHere, matchInThread } from './match-thread.ts';
 
-const MATCH_LIMIT_MS = 1_000;
+/** What a pattern may take on one completion. */
+const MATCH_LIMIT_MS = 100;
+/** A match that took too long is tried once more with this: on a busy machine it may have waited for its turn only. */
+const SECOND_LIMIT_MS = 1_000;
+/** Once the completions of a call have lost so much, the rest of them get one short try. */
+const OVERRUN_BUDGET_MS = 3_000;
+const SHORT_LIMIT_MS = 50;
 
 export interface FactLines {
   facts: ValueMap;
   answer: string | null;
 }
 
+export interface RegexPatterns {
+  answerPattern: string;
+  factPattern: string;
+}
+
+/** The time that the completions of one call have lost to patterns that ran away. */
+export interface Overruns {
+  ms: number;
+}
+
 /** Null where there are no facts, or where the library raises or would not come back. */
-export function readFacts(patterns: { answerPattern: string; factPattern: string }, block: string): FactLines | null {
+export function readFacts(patterns: RegexPatterns, block: string): FactLines | null {
   try {
-    const fact = compiled(patterns.factPattern);
-    const answer = compiled(patterns.answerPattern);
-    // Two of three texts on which the usual pattern runs away hold no fact at all.
-    if (patterns.factPattern === FACT_PATTERN && !/fact/i.test(block)) return null;
-    return limited(() => read(fact, answer, block));
+    const steps = reading(patterns, block);
+    let step = steps.next();
+    while (!step.done) step = steps.next(matchHere({ ...step.value, limitMs: SECOND_LIMIT_MS }));
+    return step.value;
   } catch (error) {
-    if (error instanceof PatternFault || isTimeout(error)) return null;
+    if (error instanceof PatternFault) return null;
     throw error;
   }
 }
 
-function read(fact: Pattern, answer: Pattern, block: string): FactLines | null {
+/** The same with the config's own patterns in another thread. */
+export async function readFactsAside(
+  patterns: RegexPatterns,
+  block: string,
+  overruns: Overruns,
+): Promise<FactLines | null> {
+  try {
+    const steps = reading(patterns, block);
+    let step = steps.next();
+    while (!step.done) step = steps.next(await matchAside(step.value, overruns));
+    return step.value;
+  } catch (error) {
+    if (error instanceof PatternFault) return null;
+    throw error;
+  }
+}
+
+async function matchAside(request: Wanted, overruns: Overruns): Promise<Matches> {
+  const limits = overruns.ms < OVERRUN_BUDGET_MS ? [MATCH_LIMIT_MS, SECOND_LIMIT_MS] : [SHORT_LIMIT_MS];
+  for (const limitMs of limits) {
+    const matches = await matchInThread({ ...request, limitMs });
+    if (matches !== null) return matches;
+    overruns.ms += limitMs;
+  }
+  return null;
+}
+
+type Wanted = Omit<MatchRequest, 'limitMs'>;
+
+// Yields what is to be matched, and goes on with the matches.
+function* reading(patterns: RegexPatterns, block: string): Generator<Wanted, FactLines | null, Matches> {
+  const pairs = patterns.factPattern === FACT_PATTERN ? factLines(block) : yield* ownFacts(patterns, block);
+  if (pairs === null || pairs.length === 0) return null;
   const facts: ValueMap = new Map();
-  fact.regexp.lastIndex = 0;
-  for (const match of block.matchAll(fact.regexp)) {
+  for (const [name, value] of pairs) facts.set(name, coerce(value));
+  if (patterns.answerPattern === ANSWER_PATTERN) {
+    const found = answerLine(block);
+    return { facts, answer: found === null ? null : strip(found) };
+  }
+  const found = yield wanted(compiled(patterns.answerPattern), block, false);
+  if (found === null) return null;
+  const first = found[0];
+  if (first === undefined) return { facts, answer: null };
+  return first[1] === undefined ? null : { facts, answer: strip(first[1]) };
+}
+
+function* ownFacts(patterns: RegexPatterns, block: string): Generator<Wanted, [string, string][] | null, Matches> {
+  const fact = compiled(patterns.factPattern);
+  const matches = yield wanted(fact, block, true);
+  if (matches === null) return null;
+  const pairs: [string, string][] = [];
+  for (const match of matches) {
     // `findall` gives the groups, or the one group's (or the whole match's) text, which then unpacks by character.
     const pair =
       fact.groups >= 2 ? match.slice(1).map((x) => x ?? '') : [...((fact.groups === 1 ? match[1] : match[0]) ?? '')];
     if (pair.length !== 2) return null;
-    facts.set(pair[0] as string, coerce(pair[1] as string));
+    pairs.push(pair as [string, string]);
   }
-  if (facts.size === 0) return null;
-  answer.regexp.lastIndex = 0;
-  const found = answer.regexp.exec(block);
-  if (!found) return { facts, answer: null };
-  return found[1] === undefined ? null : { facts, answer: strip(found[1]) };
+  return pairs;
+}
+
+function wanted(pattern: Pattern, text: string, all: boolean): Wanted {
+  return { source: pattern.regexp.source, flags: pattern.regexp.flags, text, all };
 }
 
 function coerce(raw: string): Value {
@@ -63,23 +127,4 @@ function compiled(source: string): Pattern {
     cache.set(source, pattern);
   }
   return pattern;
-}
-
-let context: vm.Context | undefined;
-const script = new vm.Script('work()');
-
-// The engine's watchdog ends a match that runs away, which nothing else in the process could.
-function limited<T>(work: () => T): T {
-  let result: { value: T } | undefined;
-  context ??= vm.createContext({ work: null });
-  context.work = () => {
-    result = { value: work() };
-  };
-  script.runInContext(context, { timeout: MATCH_LIMIT_MS });
-  return (result as { value: T }).value;
-}
-
-// Made by the engine in the script's own realm, where it is no `Error` of ours.
-function isTimeout(error: unknown): boolean {
-  return (error as { code?: unknown } | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }

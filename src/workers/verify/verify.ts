@@ -9,9 +9,11 @@ import type { VerifierConfig } from '../../shared/spec/verifier-config.ts';
 import { cacheKey } from './cache-key.ts';
 import type { Answer } from './client.ts';
 import { allFinite } from './finite.ts';
-import { type ParsedCompletion, parseCompletion } from './parser.ts';
+import { type ParsedCompletion, parseCompletionAside } from './parser.ts';
+import type { Overruns } from './regex-parser.ts';
 import { type AmberReport, reportFromDenial, reportFromResult } from './report.ts';
 import { shape } from './shaper.ts';
+import { breathe } from './turns.ts';
 import type { Query } from './wire-request.ts';
 
 export interface VerifyItem {
@@ -59,7 +61,12 @@ export async function verifyCompletions(
   items: readonly VerifyItem[],
   deps: VerifyDeps,
 ): Promise<VerifyResult[]> {
-  const read = items.map((item) => readItem(config, item));
+  const read: Read[] = [];
+  const overruns: Overruns = { ms: 0 };
+  for (const item of items) {
+    read.push(await readItem(config, item, overruns));
+    await breathe();
+  }
   const kept = config.cache ? deps.cache : undefined;
   const wanted = new Map<string, Query>();
   for (const one of read) if (one.key !== null && one.parsed && !kept?.has(one.key)) wanted.set(one.key, one.parsed);
@@ -69,12 +76,15 @@ export async function verifyCompletions(
   for (const [key, answer] of answers)
     if (kept && (answer.kind === 'verdict' || answer.kind === 'denial')) kept.set(key, answer);
   const fresh = new Set(keys);
-  return read.map((one, i) => {
-    if (one.key === null) return floor(config, one, one.unreadable);
-    const answer: (Answer & { cached?: boolean }) | undefined = answers.get(one.key) ?? kept?.get(one.key);
-    if (!answer) return { status: 'no_result', cause: 'budget', detail: 'the run may not ask more queries' };
-    return resultOf(config, items[i] as VerifyItem, one, answer, !fresh.delete(one.key) || answer.cached === true);
-  });
+  const results: VerifyResult[] = [];
+  for (const [i, one] of read.entries()) {
+    const answer: (Answer & { cached?: boolean }) | undefined =
+      one.key === null ? undefined : (answers.get(one.key) ?? kept?.get(one.key));
+    const cached = one.key !== null && (!fresh.delete(one.key) || answer?.cached === true);
+    results.push(resultOf(config, items[i] as VerifyItem, one, answer, cached));
+    await breathe();
+  }
+  return results;
 }
 
 interface Read {
@@ -83,16 +93,26 @@ interface Read {
   unreadable: string;
 }
 
-function readItem(config: VerifierConfig, item: VerifyItem): Read {
+async function readItem(config: VerifierConfig, item: VerifyItem, overruns: Overruns): Promise<Read> {
   const completion = textOf(item.completion);
-  const parsed = completion === null ? null : parseCompletion(config.parser, textOf(item.prompt), completion);
-  if (!parsed) return { parsed: null, key: null, unreadable: 'the completion does not parse' };
+  if (completion === null) return { parsed: null, key: null, unreadable: 'the completion is no text' };
+  const parsed = await parseCompletionAside(config.parser, textOf(item.prompt), completion, overruns);
+  if ('unreadable' in parsed) return { parsed: null, key: null, unreadable: parsed.unreadable };
+  await breathe();
   if (![parsed.facts, parsed.relations, parsed.proposedAnswer].every(allFinite))
     return { parsed: null, key: null, unreadable: 'the completion asserts a number that is not finite' };
   return { parsed, key: cacheKey(config.platformId, parsed), unreadable: '' };
 }
 
-function resultOf(config: VerifierConfig, item: VerifyItem, read: Read, answer: Answer, cached: boolean): VerifyResult {
+function resultOf(
+  config: VerifierConfig,
+  item: VerifyItem,
+  read: Read,
+  answer: Answer | undefined,
+  cached: boolean,
+): VerifyResult {
+  if (read.key === null) return floor(config, read, read.unreadable);
+  if (!answer) return { status: 'no_result', cause: 'budget', detail: 'the run may not ask more queries' };
   if (answer.kind === 'unavailable')
     return {
       status: 'no_result',

@@ -6,6 +6,7 @@ import { parseJson } from '../../shared/json/json.ts';
 import { isMap, pyTruthy, type Value, type ValueMap } from '../../shared/json/value.ts';
 import { str } from '../../shared/python/text.ts';
 import { allFinite } from './finite.ts';
+import { type Redact, redactValue } from './redact.ts';
 import type { Denial } from './report.ts';
 
 export type Meaning =
@@ -18,6 +19,8 @@ export type Meaning =
   | { kind: 'too_big'; detail: string }
   /** The batch path is not there: ask one by one. */
   | { kind: 'unsupported'; detail: string }
+  /** Several queries were refused as one: that is about none of them, each is asked for itself. */
+  | { kind: 'apart'; detail: string }
   /** The request itself is not understood: ours to fix. */
   | { kind: 'not_understood'; detail: string };
 
@@ -27,29 +30,42 @@ export interface HttpAnswer {
   body: string;
 }
 
+/** What was asked. */
+export interface Asked {
+  /** On the batch path, whose verdict is the list of results. */
+  batch: boolean;
+  count: number;
+  /** An answer that names another platform is none; null: not known. */
+  platformId: bigint | null;
+  redact: Redact;
+}
+
 /** The fields that a reward needs, in the order in which they are asked for. */
 export const PROJECTION = ['proof_checked', 'answer', 'decision', 'proof_summary', 'explanation'];
 
-const DENIALS = new Set(['service_unavailable', 'validation_error', 'certification_failed']);
 const REFUSALS = new Set(['unauthorized', 'forbidden', 'capability_disabled', 'not_found', 'payment_required']);
 /** Fields of the request itself: a fault in one of these says nothing about the facts. */
-const REQUEST_FIELDS = new Set(['query', 'queries', 'explain', 'top_k', 'projection', 'predictions', 'platform_id']);
+const REQUEST_FIELDS = new Set(['query', 'explain', 'top_k', 'projection', 'predictions', 'platform_id']);
+/** A longer wait is not believed. */
+const RETRY_AFTER_MAX_MS = 300_000;
 
-/** The meaning of a whole answer; `batch` is true on the batch path, whose verdict is the list of results. */
-export function meaningOf(answer: HttpAnswer, batch: boolean, now: number): Meaning {
-  const body = envelopeOf(answer.body);
+/** The meaning of a whole answer. */
+export function meaningOf(answer: HttpAnswer, asked: Asked, now: number): Meaning {
+  const body = envelopeOf(answer.body, asked.redact);
   if (answer.status >= 200 && answer.status < 300) {
     const data = body?.get('data');
-    if (!isMap(data) || body?.get('ok') === false) return infrastructure(`HTTP ${answer.status} without an answer`);
-    return batch ? { kind: 'verdict', data } : verdictOf(data);
+    if (!isMap(data) || body?.get('ok') !== true || given(body, 'error'))
+      return infrastructure(`HTTP ${answer.status} without an answer`);
+    if (!asked.batch) return verdictOf(data, asked.platformId);
+    return ofPlatform(data, asked.platformId) ? { kind: 'verdict', data } : infrastructure(STRANGER);
   }
-  const error = body?.get('error');
-  const fault = errorMeaning(answer.status, isMap(error) ? error : null, body ?? new Map(), batch);
+  const error = body?.get('ok') === false ? body.get('error') : null;
+  const fault = errorMeaning(answer.status, isMap(error) ? error : null, body ?? new Map(), asked);
   return fault.kind === 'rate_limited' ? { ...fault, retryAfterMs: retryAfterMs(answer.retryAfter, now) } : fault;
 }
 
 /** The meaning of each query's result in a batch's `data`, in the order asked; matched by `index`. */
-export function itemMeanings(data: ValueMap, count: number): Meaning[] {
+export function itemMeanings(data: ValueMap, count: number, platformId: bigint | null): Meaning[] {
   const results = data.get('results');
   const found: (Meaning | undefined)[] = new Array(count);
   if (Array.isArray(results)) {
@@ -58,34 +74,57 @@ export function itemMeanings(data: ValueMap, count: number): Meaning[] {
       const index = result.get('index');
       if (typeof index !== 'bigint' || index < 0n || index >= BigInt(count)) continue;
       const at = Number(index);
-      found[at] = found[at] ? infrastructure('two results for one query') : itemMeaning(result);
+      found[at] = found[at] ? infrastructure('two results for one query') : itemMeaning(result, platformId);
     }
   }
   return Array.from(found, (meaning) => meaning ?? infrastructure('no result for this query'));
 }
 
-function itemMeaning(result: ValueMap): Meaning {
+function itemMeaning(result: ValueMap, platformId: bigint | null): Meaning {
   const status = result.get('status');
   const data = result.get('data');
-  if (status === 'ok') return isMap(data) ? verdictOf(data) : infrastructure('an item without data');
   const error = result.get('error');
+  if (status === 'ok') {
+    if (given(result, 'error')) return infrastructure('an item that is both ok and an error');
+    return isMap(data) ? verdictOf(data, platformId) : infrastructure('an item without data');
+  }
   if (status !== 'error' || !isMap(error)) return infrastructure('an item that is neither ok nor an error');
   const code = error.get('status_code');
-  if (typeof code === 'bigint') return errorMeaning(Number(code), error, result, false);
+  if (typeof code === 'bigint') return errorMeaning(Number(code), error, result, { batch: false, count: 1 });
   return codeMeaning(error, result);
 }
 
+const STRANGER = 'an answer of another platform';
+
 /** An answer that a certificate can be read from. */
-function verdictOf(data: ValueMap): Meaning {
+function verdictOf(data: ValueMap, platformId: bigint | null): Meaning {
+  const checked = data.get('proof_checked') ?? null;
+  const explanation = data.get('explanation') ?? null;
   if (!allFinite(data)) return infrastructure('an answer with a number that is not finite');
   if (!PROJECTION.some((field) => data.has(field)))
     return infrastructure('an answer with none of the fields asked for');
-  if (data.get('status') === 'unavailable' && data.get('proof_checked') !== true)
+  if (checked !== null && typeof checked !== 'boolean')
+    return infrastructure('an answer whose proof_checked is neither true, false nor null');
+  if (explanation !== null && !isMap(explanation)) return infrastructure('an answer whose explanation is not a map');
+  if (!ofPlatform(data, platformId)) return infrastructure(STRANGER);
+  const silent = checked === null && !given(data, 'decision') && (explanation === null || explanation.size === 0);
+  if (silent || (data.get('status') === 'unavailable' && checked !== true))
     return infrastructure('the platform could not decide now');
   return { kind: 'verdict', data };
 }
 
-function errorMeaning(status: number, error: ValueMap | null, top: ValueMap, batch: boolean): Meaning {
+function ofPlatform(data: ValueMap, platformId: bigint | null): boolean {
+  return (
+    platformId === null || !given(data, 'platform_id') || str(data.get('platform_id') as Value) === `${platformId}`
+  );
+}
+
+function errorMeaning(
+  status: number,
+  error: ValueMap | null,
+  top: ValueMap,
+  { batch, count }: Pick<Asked, 'batch' | 'count'>,
+): Meaning {
   const detail = `HTTP ${status}${error ? `, ${summaryOf(error)}` : ''}`;
   if (status === 429) return { kind: 'rate_limited', retryAfterMs: null, detail };
   if (status === 404 && batch && !aboutPlatform(error)) return { kind: 'unsupported', detail };
@@ -93,8 +132,13 @@ function errorMeaning(status: number, error: ValueMap | null, top: ValueMap, bat
   if (status === 401 || status === 402 || status === 403 || status === 404) return { kind: 'misconfigured', detail };
   if (status === 413) return { kind: 'too_big', detail };
   if (!error || status === 408 || status === 409 || status < 400) return infrastructure(detail);
-  if (batch && (status === 400 || status === 422) && aboutCount(error)) return { kind: 'too_big', detail };
-  if (isDenial(error, top, status < 500)) return { kind: 'denial', denial: denialOf(error, top) };
+  const request = status === 400 || status === 422;
+  if (batch && request && aboutCount(error)) return { kind: 'too_big', detail };
+  const denied = isDenial(error, top, request);
+  if (count > 1 && (denied || request)) return { kind: 'apart', detail };
+  // A gateway's own statuses, whatever they carry: nobody has judged anything.
+  if (status === 502 || status === 504) return infrastructure(detail);
+  if (denied) return { kind: 'denial', denial: denialOf(error, top) };
   return status >= 500 ? infrastructure(detail) : { kind: 'not_understood', detail };
 }
 
@@ -104,17 +148,30 @@ function codeMeaning(error: ValueMap, top: ValueMap): Meaning {
   if (/^rate[_-]?limit/.test(code) || code === 'too_many_requests')
     return { kind: 'rate_limited', retryAfterMs: null, detail };
   if (REFUSALS.has(code)) return { kind: 'misconfigured', detail };
-  return isDenial(error, top, true) ? { kind: 'denial', denial: denialOf(error, top) } : infrastructure(detail);
+  return isDenial(error, top, false) ? { kind: 'denial', denial: denialOf(error, top) } : infrastructure(detail);
 }
 
+/** `request`: the status says that something in the request is wrong. */
 function isDenial(error: ValueMap, top: ValueMap, request: boolean): boolean {
   if (filled(pick(error, top, 'rejected_facts')) || filled(pick(error, top, 'missing_atoms'))) return true;
   const code = textOf(error.get('code')).toLowerCase();
-  if (!DENIALS.has(code) && !(request && code.includes('fact'))) return false;
-  const fields = detailsOf(error).map((entry) => entry.get('field'));
-  return (
-    code !== 'validation_error' || fields.length === 0 || !fields.every((field) => REQUEST_FIELDS.has(textOf(field)))
-  );
+  if (code === 'service_unavailable' || code === 'certification_failed') return true;
+  const aspects = aspectsOf(error);
+  if (code === 'validation_error') return aspects.length === 0 || aspects.some((aspect) => aspect !== 'request');
+  return request && aspects.includes('facts');
+}
+
+/** What the fields in the details are parts of: `queries.3.facts.age`, `body.top_k`, `age`. */
+function aspectsOf(error: ValueMap): ('facts' | 'request' | 'unknown')[] {
+  return detailsOf(error).map((entry) => {
+    const path = textOf(entry.get('field'))
+      .split(/[.[\]/]+/)
+      .filter((segment) => segment !== '');
+    if (path.includes('facts') || path.includes('relations')) return 'facts';
+    const name = path.find((segment) => !/^(?:body|queries|\d+)$/.test(segment));
+    if (path.length === 0) return 'unknown';
+    return name === undefined || REQUEST_FIELDS.has(name) ? 'request' : 'unknown';
+  });
 }
 
 /** What the SDK's error would say and carry: diagnostics stand inside the error or beside it. */
@@ -142,6 +199,7 @@ function aboutPlatform(error: ValueMap | null): boolean {
 }
 
 function aboutCount(error: ValueMap): boolean {
+  if (aspectsOf(error).includes('facts')) return false;
   if (detailsOf(error).some((entry) => textOf(entry.get('field')).replace(/^body\./, '') === 'queries')) return true;
   const message = textOf(error.get('message'));
   return /quer(y|ies)|batch|items/i.test(message) && /too many|at most|maximum|max\b|limit|exceed/i.test(message);
@@ -160,6 +218,11 @@ function filled(value: Value): boolean {
   return Array.isArray(value) && value.length > 0;
 }
 
+/** There, and not null. */
+function given(map: ValueMap, key: string): boolean {
+  return (map.get(key) ?? null) !== null;
+}
+
 function textOf(value: Value | undefined): string {
   return typeof value === 'string' ? value : '';
 }
@@ -176,20 +239,25 @@ function infrastructure(detail: string): Meaning {
 
 const ECHO_DEPTH = 1_000;
 
-function envelopeOf(body: string): ValueMap | null {
+function envelopeOf(body: string, redact: Redact): ValueMap | null {
   try {
     // An answer echoes what a completion said, which may be as deep as completions are read, and wraps it.
-    const value = parseJson(body, { maxDepth: ECHO_DEPTH });
+    const value = redactValue(parseJson(body, { maxDepth: ECHO_DEPTH }), redact);
     return isMap(value) ? value : null;
   } catch {
     return null;
   }
 }
 
-/** Seconds or a date. */
+/** Seconds or a date; null where it is neither. */
 export function retryAfterMs(header: string | null, now: number): number | null {
   if (header === null) return null;
-  if (/^\d+(\.\d+)?$/.test(header.trim())) return Math.ceil(Number(header) * 1000);
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? null : Math.max(0, date - now);
+  const text = header.trim();
+  const seconds = /^\d+(\.\d+)?$/.test(text);
+  const waitMs = seconds
+    ? Math.ceil(Number(text) * 1000)
+    : /^[a-z]{3}/i.test(text)
+      ? Date.parse(text) - now
+      : Number.NaN;
+  return Number.isNaN(waitMs) ? null : Math.min(RETRY_AFTER_MAX_MS, Math.max(0, waitMs));
 }

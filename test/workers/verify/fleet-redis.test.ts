@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
+import { Exchange } from '../../../src/workers/verify/fleet/exchange.ts';
+import { FLEET_KEY, flightKey, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { API_KEY, type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { fault, permitted, type StubPlatform, startStub } from '../../support/stub-platform.ts';
@@ -66,17 +67,19 @@ describe('what is kept', () => {
   });
 
   test('verdicts and denials are kept; nothing transient is, and no flight stays behind', async () => {
+    const large = 'x'.repeat(300_000);
+    const queries = [...queriesOf(4), queryOf(large)];
     const errors: Record<string, object> = {
       'query 1': { code: 'service_unavailable', rejected_facts: ['age'] },
       'query 2': { code: 'internal_error', message: 'x' },
       'query 3': { code: 'strange', status_code: 418, message: 'x' },
-      'query 4': { code: 'too_big', status_code: 413, message: 'x' },
+      [large]: { code: 'too_big', status_code: 413, message: 'x' },
     };
     stub.behave = () => ({ items: (query) => errors[query] ?? null });
-    const answers = await fleet.asker({ tries: 2 }).ask(queriesOf(5), OPTIONS);
+    const answers = await fleet.asker({ tries: 2 }).ask(queries, OPTIONS);
     expect(words(answers)).toEqual(['permit', 'denial', 'unavailable', 'unavailable', 'unreadable']);
     await expect.poll(kept).toBe(2);
-    const again = await fleet.asker({ tries: 2 }).ask(queriesOf(5), OPTIONS);
+    const again = await fleet.asker({ tries: 2 }).ask(queries, OPTIONS);
     expect(again.map((one) => one.cached)).toEqual([true, true, false, false, false]);
     expect(again[1]).toEqual({ ...answers[1], cached: true });
     await expect
@@ -232,5 +235,93 @@ describe('a Redis that goes away', () => {
     await expect.poll(() => stub.calls.length).toBe(1);
     await server.redis.flushall();
     expect(tally((await asking).flatMap(words))).toEqual({ permit: 10 });
+  });
+});
+
+describe('what a script is told', () => {
+  const member = (process: string): Exchange =>
+    new Exchange(
+      server.redis,
+      { upstream: 'up', process, platform: '1', key: 'k' },
+      { concurrency: 2, windowMs: 0, patienceMs: 900_000, tries: 1 },
+    );
+  const join = (exchange: Exchange, count: number) =>
+    exchange.join(
+      { epoch: 'e', cache: true, ttlMs: 60_000, budget: null, joined: 0, now: true, shown: 'there' },
+      Array.from({ length: count }, (_, i) => ({ key: flightKey('up', 'e', String(i)), sealed: null })),
+    );
+  const paused = { outcome: 'none', why: 'wait', halved: 0, restored: false, single: false };
+
+  test.each([
+    { pauseMs: 1e19, waited: '1e19', wakes: 300_000 },
+    { pauseMs: 3_600_000, waited: '3600000', wakes: 300_000 },
+    { pauseMs: Number.POSITIVE_INFINITY, waited: 'Infinity', wakes: null },
+    { pauseMs: Number.NaN, waited: 'NaN', wakes: null },
+    { pauseMs: -5, waited: '-5', wakes: null },
+  ])('a pause of $pauseMs ms lasts five minutes at most, and one that is no time is none', async (row) => {
+    const exchange = member('one');
+    const [call] = (await join(exchange, 1)).calls;
+    if (!call) throw new Error('no call');
+    const key = flightKey('up', 'e', '0');
+    const said = { ...paused, pauseMs: row.pauseMs };
+    const reply = await exchange.settle(call, said, [
+      { key, code: 'a', value: `0 ${row.waited} 0`, number: row.pauseMs },
+    ]);
+    const [state] = await readUpstreams(server.redis);
+    if (row.wakes === null) {
+      expect(reply.calls.map((one) => one.items.map((item) => item.key))).toEqual([[key]]);
+      expect(state?.rateLimitedForMs).toBe(0);
+    } else {
+      expect(reply.calls).toEqual([]);
+      expect(reply.wakeMs).toBeLessThanOrEqual(row.wakes);
+      expect(reply.wakeMs).toBeGreaterThan(row.wakes - 2_000);
+      expect(state?.rateLimitedForMs).toBeLessThanOrEqual(row.wakes);
+    }
+  });
+
+  test('what dies with a process comes back in parts, after a second death one by one, and at no try', async () => {
+    const [first, second, third] = ['first', 'second', 'third'].map((name) => member(name)) as [
+      Exchange,
+      Exchange,
+      Exchange,
+    ];
+    expect((await join(first, 14)).calls.map((call) => call.items.length)).toEqual([14]);
+    await join(second, 14);
+    await join(third, 14);
+    const parts = (await second.beat([], ['first'], [])).calls;
+    expect(parts.map((call) => call.items.length)).toEqual([7, 7]);
+    const alone = (await third.beat([], ['second'], [])).calls;
+    expect(alone.map((call) => call.items.length)).toEqual([1, 1]);
+    expect([...parts, ...alone].flatMap((call) => call.items).every((item) => item.tries === 0)).toBe(true);
+  });
+
+  test('a query that every process dies of is given up, and does not take the whole fleet with it', async () => {
+    const all = Array.from({ length: 10 }, (_, i) => member(`m${i}`));
+    let taken = 0;
+    for (const [i, one] of all.entries()) {
+      one.closing = i > 0;
+      taken += (await join(one, 1)).calls.length;
+    }
+    for (const [i, one] of all.entries()) {
+      one.closing = false;
+      if (i > 0) taken += (await one.beat([], [`m${i - 1}`], [])).calls.length;
+    }
+    // Together, in a part, and five times alone.
+    expect(taken).toBe(7);
+  });
+
+  test('a call that Redis refuses to settle is told, tried again, and its own askers have their answers', async () => {
+    const asker = fleet.asker();
+    stub.behave = () => {
+      void server.redis.set(`${FLEET_KEY}:exp`, 'not what it should be');
+      return { delayMs: 100 };
+    };
+    expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
+    await expect
+      .poll(() => fleet.log.map((line) => `${line.level} ${line.message}`))
+      .toEqual(['warn a call could not be settled: tried again']);
+    expect(fleet.log[0]?.detail).toContain('WRONGTYPE');
+    await server.redis.del(`${FLEET_KEY}:exp`);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
   });
 });

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
-import { type Fleet, makeFleet, OPTIONS, queriesOf, words } from '../../support/fleet.ts';
+import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, words } from '../../support/fleet.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { fault, permitted, type StubPlatform, type StubReply, startStub } from '../../support/stub-platform.ts';
 
@@ -23,6 +23,7 @@ afterEach(async () => {
 
 const html = '<html><body>no healthy instance</body></html>';
 const undecided = (query: string): object => ({ ...permitted(query), status: 'unavailable', proof_checked: null });
+const silent = { proof_checked: null, answer: null, decision: null, proof_summary: null, explanation: null };
 const details = (field: string): object => ({ details: [{ field, message: 'is not good' }] });
 
 interface Row {
@@ -52,8 +53,9 @@ const WHOLE: Row[] = [
   },
   { name: '500 with missing atoms', reply: { status: 500, body: fault('x', { missing_atoms: ['a'] }) }, ...denial },
   { name: '422 about a fact', reply: { status: 422, body: fault('validation_error', details('age')) }, ...denial },
-  { name: '400 about a fact', reply: { status: 400, body: fault('invalid_fact') }, ...denial },
+  { name: '400 about a fact', reply: { status: 400, body: fault('invalid', details('facts.age')) }, ...denial },
   { name: '200 that could not decide', reply: { items: undecided }, ...infrastructure },
+  { name: '200 that could not decide, projected', reply: { items: () => silent }, ...infrastructure },
   ...[502, 503, 504].map((status) => ({
     name: `${status} of a proxy`,
     reply: { status, body: html },
@@ -80,7 +82,15 @@ const WHOLE: Row[] = [
     reply: { status: 404, body: fault('not_found', { message: 'no such platform' }) },
     ...refused,
   },
-  { name: '413 of one query', reply: { status: 413, body: fault('payload_too_large') }, ...ours, kind: 'unreadable' },
+  { name: '413 of one small query', reply: { status: 413, body: fault('payload_too_large') }, ...infrastructure },
+  {
+    name: '422 about the number of one query',
+    reply: { status: 422, body: fault('validation_error', details('queries')) },
+    ...infrastructure,
+  },
+  { name: '502 with a refusal', reply: { status: 502, body: fault('service_unavailable') }, ...infrastructure },
+  { name: '504 with a refusal', reply: { status: 504, body: fault('certification_failed') }, ...infrastructure },
+  { name: '200 that is not ok', reply: { body: '{"data":{"results":[]}}' }, ...infrastructure },
   { name: '415 with the envelope', reply: { status: 415, body: fault('unsupported_media_type') }, ...ours },
   { name: '429 for longer than patience', reply: { status: 429, headers: { 'retry-after': '9' }, body: '' }, ...ours },
 ];
@@ -113,6 +123,19 @@ test.each(WHOLE)('a call with $name', async ({ reply, kind, calls, kept, failure
   expect(await keptNow()).toBe(kept);
   expect((await readUpstreams(server.redis))[0]?.counters.failures).toBe(failures);
 });
+
+test('a query of a few hundred kilobytes that is called too large is unreadable', async () => {
+  stub.behave = () => ({ status: 413, body: fault('payload_too_large') });
+  expect(words(await fleet.asker().ask([queryOf('x'.repeat(300_000))], OPTIONS))).toEqual(['unreadable']);
+});
+
+test.each([413, undefined])(
+  'a small item that is called too large (status_code %s) is no floor',
+  async (status_code) => {
+    stub.behave = () => of({ code: 'payload_too_large', status_code });
+    expect(words(await fleet.asker().ask(queriesOf(3), OPTIONS))).toEqual(['permit', 'unavailable', 'permit']);
+  },
+);
 
 test.each(ITEMS)('an item with $name, and its neighbours', async ({ reply, kind, calls, kept, failures }) => {
   stub.behave = () => reply;

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { startRolloutWorker } from '../../../src/workers/rollout/worker.ts';
+import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { startVerifyWorker } from '../../../src/workers/verify/worker.ts';
 import { FarmParts } from '../../support/farm-parts.ts';
 import { GatedSandbox } from '../../support/gated-sandbox.ts';
@@ -68,3 +69,20 @@ test('members of two workers with equal queries cost one each, and a spent budge
   expect((await run.status()).members).toMatchObject({ completed: 16, no_result: 8, by_cause: { budget: 8 } });
   expect([...stub.asked.values()]).toEqual(new Array(8).fill(1));
 });
+
+test('a run whose verifier was shut for a while spends its budget on distinct queries only, and completes', async () => {
+  let down = true;
+  const stub = await startStub(() => (down ? { status: 503, body: '<html></html>' } : undefined));
+  // Six distinct queries, and as many may be asked.
+  const { run, farm } = await runOf(stub, 3, { verifier_calls: 6 });
+  await until('members came back', () => farm.lines.some((line) => line.status === 'given back'));
+  await until('the run is paused', async () => (await run.status()).state === 'paused');
+  down = false;
+  // The breaker's rest is over.
+  const { redis } = farm.seat('verify', run.run, 1);
+  const [upstream] = await readUpstreams(redis);
+  await redis.hset(`${FLEET_KEY}:u:${upstream?.id}`, 'till', 1);
+  await until('all groups are closed', async () => (await run.status()).groups.closed === 3, { withinMs: 40_000 });
+  expect((await run.status()).members).toMatchObject({ completed: 12, no_result: 0 });
+  expect(stub.asked.size).toBe(6);
+}, 60_000);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
+import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { fault, type StubPlatform, startStub } from '../../support/stub-platform.ts';
@@ -121,6 +121,21 @@ describe('limits', () => {
     expect(stub.calls.length).toBe(6);
   });
 
+  test('after a pause one call goes alone, and the others follow only when it is not refused', async () => {
+    const at: number[] = [];
+    stub.behave = (call) => {
+      at[call.number] = performance.now();
+      if (call.number <= 6) return { status: 429, headers: { 'retry-after': '0' }, body: '' };
+      return call.number === 7 ? { delayMs: 200 } : undefined;
+    };
+    // Four calls at once, all refused; then two trials that are refused too, and one that is not.
+    expect(tally(words(await fleet.asker().ask(queriesOf(200), OPTIONS)))).toEqual({ permit: 200 });
+    const gap = (n: number): number => (at[n] as number) - (at[n - 1] as number);
+    expect([5, 6, 7].map(gap).every((ms) => ms > 90)).toBe(true);
+    expect(gap(8)).toBeGreaterThan(190);
+    expect(stub.calls.length).toBe(6 + 4);
+  });
+
   test('a pause beyond all patience is no answer, for everybody and at once', async () => {
     stub.behave = () => ({ status: 429, headers: { 'retry-after': '3600' }, body: fault('rate_limit_exceeded') });
     const answers = await fleet.asker().ask(queriesOf(60), OPTIONS);
@@ -139,6 +154,37 @@ describe('limits', () => {
     expect(tally(words(more))).toEqual({ permit: 30, budget: 5 });
     expect(stub.asked.size).toBe(30);
   });
+
+  test('an outage costs no budget: a query that comes back is charged once, and a new one beyond the budget is not asked', async () => {
+    const limits = { breakerThreshold: 2, breakerCooldownMs: 200, concurrency: 1, backoffMs: 10 };
+    const askers = [fleet.asker(limits), fleet.asker(limits)] as const;
+    const options = { ...OPTIONS, budget: 24 };
+    const ask = async () => (await Promise.all(askers.map((asker) => asker.ask(queriesOf(24), options)))).flat();
+    stub.behave = () => ({ status: 503, body: '<html></html>' });
+    for (let outage = 0; outage < 3; outage++) {
+      expect(tally(words(await ask()))).toEqual({ unavailable: 48 });
+      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.breaker).toBe('open');
+      await new Promise((resolve) => setTimeout(resolve, 220));
+    }
+    stub.behave = () => undefined;
+    expect(tally(words(await ask()))).toEqual({ permit: 48 });
+    expect(await server.redis.scard(`${FLEET_KEY}:spent:epoch-1`)).toBe(24);
+    expect(words(await askers[0].ask(queriesOf(1, 24), options))).toEqual(['budget']);
+    expect(stub.asked.has('query 24')).toBe(false);
+  });
+
+  test('through an outage a budget below the distinct queries stops exactly there, and retries are not charged', async () => {
+    const asker = fleet.asker({ breakerThreshold: 3, breakerCooldownMs: 200, concurrency: 1, backoffMs: 10 });
+    const options = { ...OPTIONS, budget: 10 };
+    stub.behave = () => ({ status: 503, body: '<html></html>' });
+    expect(tally(words(await asker.ask(queriesOf(24), options)))).toEqual({ unavailable: 10, budget: 14 });
+    await new Promise((resolve) => setTimeout(resolve, 220));
+    let failing = 1;
+    stub.behave = (call) =>
+      call.queries.length > 1 && failing-- > 0 ? { status: 503, body: '<html></html>' } : undefined;
+    expect(tally(words(await asker.ask(queriesOf(24), options)))).toEqual({ permit: 10, budget: 14 });
+    expect(stub.asked.size).toBe(10);
+  });
 });
 
 describe('batches', () => {
@@ -155,9 +201,11 @@ describe('batches', () => {
   });
 
   test('one query that is too large alone is unreadable, and costs neither the others nor the size of batches', async () => {
+    const large = 'x'.repeat(300_000);
+    const queries = queriesOf(50).map((query, i) => (i === 7 ? queryOf(large) : query));
     stub.behave = (call) =>
-      call.queries.includes('query 7') ? { status: 413, body: fault('payload_too_large') } : undefined;
-    const answers = await fleet.asker().ask(queriesOf(50), OPTIONS);
+      call.queries.includes(large) ? { status: 413, body: fault('payload_too_large') } : undefined;
+    const answers = await fleet.asker().ask(queries, OPTIONS);
     expect(words(answers)[7]).toBe('unreadable');
     expect(tally(words(answers))).toEqual({ permit: 49, unreadable: 1 });
     const [state] = await readUpstreams(server.redis);

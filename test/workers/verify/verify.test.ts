@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { parseJson } from '../../../src/shared/json/json.ts';
 import type { Value, ValueMap } from '../../../src/shared/json/value.ts';
@@ -92,8 +93,9 @@ describe('what a completion earns', () => {
 
   test('a pattern that runs away on a completion is cut short', async () => {
     const regex = configOf(', "parser": "regex_block", "parser_args": {"fact_pattern": "(?m)^((?:a+)+) (b)$"}');
-    const [result] = await verifyCompletions(regex, [item('a'.repeat(50))], asker());
-    expect(result).toMatchObject({ status: 'completed', reward: -1 });
+    const [away, fine] = await verifyCompletions(regex, [item('a'.repeat(50)), item('aaa b')], asker());
+    expect(away).toMatchObject({ reward: -1, floored: "the parser's pattern runs away on the completion" });
+    expect(fine).toMatchObject({ floored: null, parsed: { facts: new Map([['aaa', 'b']]) } });
   });
 
   test('expectations of the wrong shape earn the floor, and say so', async () => {
@@ -168,5 +170,49 @@ describe('asking as little as possible', () => {
     const off = { ...config, cache: false };
     for (let i = 0; i < 2; i++) await verifyCompletions(off, [item(block('permit', '{}'))], { ask, cache: new Map() });
     expect(asked).toHaveLength(2);
+  });
+});
+
+describe('what the event loop notices of hostile completions', () => {
+  const regex = (args: string) => configOf(`, "parser": "regex_block"${args}`);
+  const runaway = regex(', "parser_args": {"fact_pattern": "(?m)^((?:a+)+) (b)$"}');
+  const large = (bytes: number) => block('x', `{"a": 1${', "k": 1'.repeat(bytes / 8)}}`);
+  const blank = `fact a: 1\n${'\n'.repeat(60_000)}q`;
+
+  test.each([
+    ['blank lines for the usual patterns', regex(''), new Array(256).fill(blank), null],
+    [
+      'a pattern that runs away',
+      runaway,
+      new Array(20).fill('a'.repeat(50)),
+      "the parser's pattern runs away on the completion",
+    ],
+    ['blocks of 5 MB', config, new Array(6).fill(large(5_000_000)), 'the decision block is above 1 MB'],
+    ['spaces of 5 MB', config, new Array(6).fill(' '.repeat(5_000_000) + block('x', '{}')), null],
+  ] as [string, VerifierConfig, string[], string | null][])('%s: timers keep going', async (_, of, texts, floored) => {
+    let lag = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      lag = Math.max(lag, performance.now() - last - 50);
+      last = performance.now();
+    }, 50);
+    const results = await verifyCompletions(
+      of,
+      texts.map((text) => item(text)),
+      asker(),
+    );
+    await sleep(60);
+    clearInterval(timer);
+    expect(lag).toBeLessThan(500);
+    expect(new Set(results.map((one) => one.status === 'completed' && one.floored))).toEqual(new Set([floored]));
+  });
+
+  test('a block just below 1 MB is read', async () => {
+    const text = `<decision>{"facts": {"a": "${'x'.repeat(1024 * 1024 - 20)}"}}</decision>`;
+    const results = await verifyCompletions(config, [item(text), item(text.replace('xx', 'xé'))], asker());
+    expect(results.map((one) => one.status === 'completed' && one.floored)).toEqual([
+      null,
+      'the decision block is above 1 MB',
+    ]);
   });
 });

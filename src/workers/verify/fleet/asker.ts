@@ -91,6 +91,7 @@ export class FleetAsker {
       limits,
       random: options.random ?? Math.random,
       now: options.now ?? (() => performance.timeOrigin + performance.now()),
+      log: options.log,
       queryOf: (flight) => this.waits.get(flight)?.query,
       onAnswer: (flight, answer) => this.answer(flight, answer, false),
       onReply: (reply) => this.handle(reply),

@@ -7,6 +7,7 @@ import { detailOf } from '../../../shared/outcome.ts';
 import type { Answer } from '../client.ts';
 import { type Platform, PlatformCaller } from '../platform-call.ts';
 import type { Query } from '../wire-request.ts';
+import type { FleetLog } from './coded.ts';
 import type { Exchange, ExchangeLimits, ExchangeReply, TakenCall, TakenItem } from './exchange.ts';
 import { readQuery, writeAnswer } from './flight-text.ts';
 import type { Seal } from './seal.ts';
@@ -19,6 +20,7 @@ export interface CallDeskOptions {
   limits: ExchangeLimits;
   random: () => number;
   now: () => number;
+  log: FleetLog;
   queryOf(flight: string): Query | undefined;
   onAnswer(flight: string, answer: Answer): void;
   onReply(reply: ExchangeReply): void;
@@ -93,11 +95,19 @@ export class CallDesk {
       try {
         this.options.onReply(await this.options.exchange.settle(call, settlement, codings));
         return;
-      } catch {
+      } catch (error) {
         if (this.abort.signal.aborted) return;
+        // A Redis that is away comes back; one that refuses what it is told, or never came, must be seen.
+        const refused = error instanceof Error && error.name === 'ReplyError';
+        if ((refused && turn === 1) || turn === SETTLE_TRIES) this.warn(call, messageOf(error), turn);
         await delay(SETTLE_RETRY_MS, undefined, { signal: this.abort.signal }).catch(() => undefined);
       }
     }
+  }
+
+  private warn(call: TakenCall, detail: string, turn: number): void {
+    const line = turn < SETTLE_TRIES ? 'a call could not be settled: tried again' : 'a call could not be settled';
+    this.options.log.warn({ call: call.token, queries: call.items.length, detail }, line);
   }
 
   /** Those who wait here go first: answers that have arrived are read before the next call is settled, which is for others. */

@@ -6,13 +6,14 @@
 --   :procs                    zset    processes by the time at which they count as gone
 --   :upstreams                zset    ids by last use
 --   :grace                    string  there while nobody is to be taken for dead
---   :spent:EPOCH              string  queries asked for a run with a budget
+--   :spent:EPOCH              set     queries charged to a run with a budget, by the first 16 of their key
 --   :n:PROC                   channel answers for a process (records: 43 of key, 1 of code, 8 of length, bytes)
---   U                         hash    breaker, pauses, what was learned of it, counters
+--   U                         hash    breaker, pauses, what was learned of it, counters; `trial`: after a pause one call
+--                                     goes alone, '?' until it is taken, then its permit
 --   U:w                       zset    waiting flights by the time (ms) from which they may be asked
 --   U:p                       zset    permits "PROC|TOKEN" of calls under way by the end of their lease
 --   U:k:TOKEN                 list    when the call was taken, and its flights
---   U:s                       hash    each flight: "TOKEN|- tries waited-ms company ttl PROC PROC … " (who asks it, who waits for it)
+--   U:s                       hash    each flight: "TOKEN|- tries waited-ms company deaths ttl PROC PROC … " (who asks it, who waits for it)
 --   U:q                       hash    queries of flights that wait: without one, only those who wait for it can take it
 --
 --   flight:   (none) --join--> waiting --take--> taken --settle--> (none)      taken --again, or its process gone--> waiting
@@ -35,12 +36,25 @@ local function int(v)
   return tonumber(v or '0') or 0
 end
 
+-- A time in ms that a platform had a say in, or that came over a wire: what is no number is none, and there is a most.
+local function bounded(v, most)
+  v = tonumber(v)
+  if not v or v ~= v or v <= 0 or v == math.huge then return 0 end
+  return math.min(math.floor(v), most)
+end
+
+-- 96 bits tell a run's queries apart, and a set of millions stays small.
+local function charged_as(key)
+  return string.sub(key, 1, 16)
+end
+
 -- One command with a long list, in parts that Lua's stack can hold.
 local function bulk(command, key, list)
   for i = 1, #list, 1000 do redis.call(command, key, unpack(list, i, math.min(i + 999, #list))) end
 end
 
--- Fields of a hash (command HMGET) or scores (ZMSCORE), in the order of `names`; false where there is none.
+-- Fields of a hash (command HMGET), scores (ZMSCORE) or membership (SMISMEMBER), in the order of `names`; false (or 0)
+-- where there is none.
 local function all_of(command, key, names)
   local out = {}
   for i = 1, #names, 1000 do
@@ -55,10 +69,12 @@ end
 
 do
   local f = redis.call('HMGET', U, 'breaker', 'till', 'gen', 'failures', 'probe', 'why', 'pause', 'pause_why', 'refused', 'refused_why',
-    'batch', 'batch_till', 'single_till', 'next')
+    'batch', 'batch_till', 'single_till', 'next', 'trial')
   S = { breaker = f[1] or 'closed', till = int(f[2]), gen = int(f[3]), failures = int(f[4]), probe = f[5] or '', why = f[6] or '',
     pause = int(f[7]), pause_why = f[8] or '', refused = int(f[9]), refused_why = f[10] or '',
-    batch = O.batch, single = int(f[13]) > T, next = int(f[14]) }
+    batch = O.batch, single = int(f[13]) > T, next = int(f[14]), trial = f[15] or '' }
+  -- Whatever stands there: nobody is kept waiting longer than a pause may last.
+  S.pause = math.min(S.pause, T + O.longest)
   if f[11] and int(f[12]) > T then S.batch = math.min(S.batch, math.max(1, int(f[11]))) end
 end
 
@@ -193,15 +209,18 @@ end
 -- Flights
 
 local WAITING = '-'
+local DAY = 86400000
+-- As many as go together of what may have spoiled a call (settlement.ts has the same).
+local PART = 7
 
 -- `ps` has a space on both sides of each process that waits.
 local function read_state(text)
-  local token, n, wt, cap, ttl, ps = string.match(text or '', '^(%S+) (%d+) (%d+) (%d+) (%d+)( .*)$')
-  return { token = token, n = int(n), wt = int(wt), cap = int(cap), ttl = int(ttl), ps = ps or '' }
+  local token, n, wt, cap, deaths, ttl, ps = string.match(text or '', '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+)( .*)$')
+  return { token = token, n = int(n), wt = int(wt), cap = int(cap), deaths = int(deaths), ttl = int(ttl), ps = ps or '' }
 end
 
 local function write_state(token, s)
-  return string.format('%s %d %d %d %d%s', token, s.n, s.wt, s.cap, s.ttl, s.ps)
+  return string.format('%s %d %d %d %d %d%s', token, s.n, s.wt, s.cap, s.deaths, s.ttl, s.ps)
 end
 
 local function states(keys)
@@ -237,15 +256,18 @@ local function drain(code, detail)
   redis.call('DEL', U .. ':w')
 end
 
--- The flights of a call whose process is gone wait again; a query that was lost so often is given up.
+-- The flights of a call whose process is gone wait again, at no try: machines die of other things than queries. In case
+-- one of them is the reason they go in parts, after a second death one by one, and one that died so alone several
+-- times is given up: it must not take the fleet with it.
 local function release(token)
   local keys = redis.call('LRANGE', U .. ':k:' .. token, 1, -1)
   local of, again, due, gone = states(keys), {}, {}, {}
   for i, key in ipairs(keys) do
     local s = read_state(of[i])
     if s.token == token then
-      s.n, s.cap = s.n + 1, 1
-      if any_alive(s.ps) and s.n < O.tries then
+      s.deaths = s.deaths + 1
+      s.cap = s.deaths > 1 and 1 or s.cap > 0 and math.min(s.cap, PART) or PART
+      if any_alive(s.ps) and s.deaths < O.deaths then
         wait_again(again, due, key, s, 0)
       else
         post(s.ps, key, 'u', 'the processes that asked died')
@@ -265,6 +287,7 @@ local function gate()
   if S.pause > T then return nil, S.pause - T end
   if S.breaker == 'open' and S.till > T then return nil, S.till - T end
   if S.breaker == 'half' and redis.call('ZSCORE', U .. ':p', S.probe) then return nil, -1 end
+  if S.trial ~= '' and S.trial ~= '?' and redis.call('ZSCORE', U .. ':p', S.trial) then return nil, -1 end
   if O.spacing > 0 and S.next > T then return nil, math.ceil(S.next - T) end
   local probe = S.breaker ~= 'closed'
   return (probe or S.single) and 1 or S.batch, probe
@@ -290,6 +313,10 @@ local function grant(number, flights, probe)
     if S.breaker == 'open' then turn('half') end
     S.probe = permit
     redis.call('HSET', U, 'probe', permit)
+  end
+  if S.trial ~= '' then
+    S.trial = permit
+    redis.call('HSET', U, 'trial', permit)
   end
   if O.spacing > 0 then
     S.next = math.max(T, S.next) + O.spacing

@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { loadScript } from '../../../shared/redis/script.ts';
 import { BATCH, FLEET_KEY } from './upstream.ts';
 
+const LONGEST_PAUSE_MS = 300_000;
 const NOTHING = Buffer.alloc(0);
 const FOLDER = new URL('.', import.meta.url);
 // What frees or ends something must run on a full Redis; so must a join, whose flights are bounded by those who wait.
@@ -106,6 +107,10 @@ export class Exchange {
       grace: 3_000,
       lost: 3_000,
       tries: l.tries ?? 5,
+      // Processes that may die with a query: together, in a part, then alone.
+      deaths: 7,
+      // No platform may have the fleet wait longer than this.
+      longest: LONGEST_PAUSE_MS,
       patience: l.patienceMs ?? 120_000,
       threshold: l.breakerThreshold ?? 5,
       cooldown: l.breakerCooldownMs ?? 30_000,

@@ -11,8 +11,14 @@ local values = O.cache and recall(keys) or {}
 local of = states(keys)
 local out, hits, joins, new = {}, 0, O.joined, 0
 local queries, status, fresh = {}, {}, {}
-local spent_key = K .. ':spent:' .. O.epoch
-local spent = O.budget >= 0 and int(redis.call('GET', spent_key)) or 0
+-- A query costs once however often it comes back: an outage, a cancelled wait or a lost answer charges nothing anew.
+local spent_key, spent, paid, owed = K .. ':spent:' .. O.epoch, 0, {}, {}
+if O.budget >= 0 then
+  spent = redis.call('SCARD', spent_key)
+  local names = {}
+  for i, key in ipairs(keys) do names[i] = charged_as(key) end
+  paid = all_of('SMISMEMBER', spent_key, names)
+end
 for i, key in ipairs(keys) do
   local one = { 'w' }
   if values[i] then
@@ -30,17 +36,18 @@ for i, key in ipairs(keys) do
     end
   elseif code then
     one = { code, detail }
-  elseif O.budget >= 0 and spent + new >= O.budget then
+  elseif O.budget >= 0 and paid[i] ~= 1 and spent + #owed >= O.budget then
     one = { 'b' }
   else
     new = new + 1
+    if O.budget >= 0 and paid[i] ~= 1 then owed[#owed + 1] = charged_as(key) end
     one[1] = 'f'
     local query = ARGV[2 * i + 2]
     if query ~= '' then
       queries[#queries + 1] = key
       queries[#queries + 1] = query
     end
-    fresh[new] = { key, { n = 0, wt = 0, cap = 0, ttl = O.ttl, ps = ' ' .. ME .. ' ' }, '' }
+    fresh[new] = { key, { n = 0, wt = 0, cap = 0, deaths = 0, ttl = O.ttl, ps = ' ' .. ME .. ' ' }, '' }
   end
   out[i] = one
 end
@@ -48,10 +55,8 @@ bulk('HSET', U .. ':q', queries)
 bulk('HSET', U .. ':s', status)
 local calls = {}
 take_new(fresh, calls)
-if O.budget >= 0 and new > 0 then
-  redis.call('INCRBY', spent_key, new)
-  redis.call('PEXPIRE', spent_key, 7776000000)
-end
+bulk('SADD', spent_key, owed)
+if #owed > 0 then redis.call('PEXPIRE', spent_key, 7776000000) end
 count('hits', hits)
 count('joins', joins)
 count('queries', new)

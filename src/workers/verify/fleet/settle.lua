@@ -22,12 +22,19 @@ elseif S.breaker == 'closed' and O.gen == S.gen then
   end
 end
 if O.outcome == 'infra' then count('failures', 1) end
-if O.pause > 0 then
+local pause = bounded(O.pause, O.longest)
+if S.trial == ME .. '|' .. token then
+  -- The pause was long enough, or this call says nothing about it and the next one is to tell.
+  S.trial = (pause > 0 or S.pause > T or O.outcome == 'given_back') and '?' or ''
+  redis.call('HSET', U, 'trial', S.trial)
+end
+if pause > 0 then
   if S.pause <= T then events[#events + 1] = { 'rate_limited', why } end
   count('rate_limited', 1)
-  if T + O.pause > S.pause then
-    S.pause, S.pause_why = T + O.pause, why
-    redis.call('HSET', U, 'pause', S.pause, 'pause_why', why)
+  if T + pause > S.pause then
+    S.pause, S.pause_why = T + pause, why
+    S.trial = S.trial == '' and '?' or S.trial
+    redis.call('HSET', U, 'pause', S.pause, 'pause_why', why, 'trial', S.trial)
   end
 end
 if O.outcome == 'refused' then
@@ -63,8 +70,9 @@ for i, key in ipairs(keys) do
     local at = 4 * i - 1
     local what, value, number = ARGV[at + 1], ARGV[at + 2], int(ARGV[at + 3])
     if what == 'a' and any_alive(s.ps) then
-      local n, wt, cap = string.match(value, '^(%d+) (%d+) (%d+)$')
-      wait_again(again, due, key, { n = int(n), wt = int(wt), cap = int(cap), ttl = s.ttl, ps = s.ps }, number)
+      local n, wt, cap = string.match(value, '^(%S+) (%S+) (%S+)$')
+      s.n, s.wt, s.cap = bounded(n, 1000), bounded(wt, DAY), bounded(cap, 1000)
+      wait_again(again, due, key, s, bounded(number, O.longest))
     else
       gone[#gone + 1] = key
       if what == 'l' then

@@ -62,6 +62,8 @@ export function settlementOf(result: CallResult, tried: readonly Tried[], limits
         return unavailable(`the request is not understood: ${meaning.detail}`);
       case 'unsupported':
         return { kind: 'again', tries, waitedMs, company: 0, delayMs: 0 };
+      case 'apart':
+        return { kind: 'again', tries, waitedMs, company: 1, delayMs: 0 };
       case 'too_big':
         return halves
           ? { kind: 'again', tries, waitedMs, company: half, delayMs: 0 }
@@ -90,7 +92,7 @@ export function settlementOf(result: CallResult, tried: readonly Tried[], limits
       ? 'refused'
       : all('infrastructure')
         ? 'infra'
-        : all('rate_limited')
+        : all('rate_limited') || all('apart')
           ? 'none'
           : 'ok',
     why: bad && 'detail' in bad ? bad.detail : '',
