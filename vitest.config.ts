@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
-// Two suites: `fast` needs Redis only (< 60 s), `slow` needs the Docker engine and whole commands.
+// Two suites: `fast` needs Redis only (about a minute), `slow` needs the Docker engine, whole commands, or many processes.
 export default defineConfig({
   test: {
     // Most of the fast suite waits (for leases, graces, servers): more files at once than there are cores.
-    maxWorkers: 3,
+    maxWorkers: 4,
     projects: [
       {
         test: {
