@@ -5,22 +5,10 @@ import type { Config } from '../shared/config.ts';
 import type { Environment, EnvironmentContext } from '../shared/environment.ts';
 import { missingError } from '../shared/errors.ts';
 import type { ValueMap } from '../shared/json/value.ts';
-import { type Box, BoxLost, type SandboxDriver, type SandboxLimits } from '../shared/sandbox.ts';
+import { type Box, BoxLost, DEFAULT_LIMITS, type SandboxDriver, type SandboxLimits } from '../shared/sandbox.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
 import { createSubprocessDriver } from '../workers/rollout/sandbox/subprocess.ts';
-
-/** The spec's defaults (INTERFACE, run spec). */
-const DEFAULT_LIMITS: SandboxLimits = {
-  image: 'rollout-farm/python',
-  memoryMb: 256,
-  cpus: 1,
-  pids: 128,
-  tmpfsMb: 64,
-  network: 'none',
-  timeoutMs: 10_000,
-  outputBytes: 256 * 1024,
-};
 
 export class EpisodeBoxes {
   private readonly driver: SandboxDriver;

@@ -5,7 +5,7 @@
 import type { Environment } from '../shared/environment.ts';
 import { FarmError, messageOf } from '../shared/errors.ts';
 import type { Value } from '../shared/json/value.ts';
-import type { Box, SandboxDriver, SandboxLimits } from '../shared/sandbox.ts';
+import { type Box, DEFAULT_LIMITS, type SandboxDriver } from '../shared/sandbox.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { type Episode, runEpisode } from '../workers/rollout/episode.ts';
 import { completionPolicy } from '../workers/rollout/policies/completions.ts';
@@ -14,18 +14,6 @@ import { linked } from './linked.ts';
 import { noResult, type Outcome } from './outcome.ts';
 import type { Patience } from './score.ts';
 import type { AskedEnvironment } from './score-request.ts';
-
-/** The run spec's defaults. */
-const LIMITS: SandboxLimits = {
-  image: 'rollout-farm/python',
-  memoryMb: 256,
-  cpus: 1,
-  pids: 128,
-  tmpfsMb: 64,
-  network: 'none',
-  timeoutMs: 10_000,
-  outputBytes: 256 * 1024,
-};
 
 export interface EpisodeOptions {
   openDriver: () => SandboxDriver;
@@ -105,8 +93,8 @@ export class Episodes {
         box ??= this.openBox(signal);
         return box;
       },
-      stepTimeoutMs: LIMITS.timeoutMs,
-      outputBytes: LIMITS.outputBytes,
+      stepTimeoutMs: DEFAULT_LIMITS.timeoutMs,
+      outputBytes: DEFAULT_LIMITS.outputBytes,
       signal,
     });
     try {
@@ -129,7 +117,7 @@ export class Episodes {
   private async openBox(signal: AbortSignal): Promise<Box> {
     this.driver ??= this.options.openDriver();
     const { driver } = this;
-    this.prepared ??= driver.prepare(LIMITS.image);
+    this.prepared ??= driver.prepare(DEFAULT_LIMITS.image);
     try {
       await this.prepared;
     } catch (error) {
@@ -138,7 +126,7 @@ export class Episodes {
       throw error;
     }
     // No farm's label: boxes of a gateway end with its channel, and no worker of the farm may sweep them before.
-    return await driver.open(LIMITS, { farm: 'gateway', worker: this.options.worker }, signal);
+    return await driver.open(DEFAULT_LIMITS, { farm: 'gateway', worker: this.options.worker }, signal);
   }
 
   /** Waits until every box is gone. */

@@ -17,6 +17,18 @@ export interface SandboxLimits {
   outputBytes: number;
 }
 
+/** What a spec without `sandbox` means, and what episodes outside a run get. */
+export const DEFAULT_LIMITS: Readonly<SandboxLimits> = {
+  image: 'rollout-farm/python',
+  memoryMb: 256,
+  cpus: 1,
+  pids: 128,
+  tmpfsMb: 64,
+  network: 'none',
+  timeoutMs: 10_000,
+  outputBytes: 256 * 1024,
+};
+
 export interface Command {
   /** Never through a shell. An empty list, an empty program name or a NUL byte is a launch error in the result. */
   argv: string[];

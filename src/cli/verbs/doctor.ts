@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, messageOf } from '../../shared/errors.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
 import { requireSandbox } from '../needs.ts';
 
@@ -49,7 +50,7 @@ function node(): Finding {
 }
 
 async function sandbox(config: Config): Promise<string> {
-  await requireSandbox(config, 'rollout-farm/python');
+  await requireSandbox(config, DEFAULT_LIMITS.image);
   const { stdout } = await promisify(execFile)(
     'docker',
     [

@@ -7,6 +7,7 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { dumpJson } from '../../shared/json/json.ts';
 import { isMap } from '../../shared/json/value.ts';
+import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { createDockerDriver } from '../../workers/rollout/sandbox/docker.ts';
 import { jsonArgument } from '../json-argument.ts';
@@ -34,7 +35,7 @@ export async function scoreEnv(args: { env: string; envConfig: string; seed: big
   }
   const input = await ScoreItems.read(args.input);
   const config = readConfig();
-  if (kind.usesSandbox) await requireSandbox(config, 'rollout-farm/python');
+  if (kind.usesSandbox) await requireSandbox(config, DEFAULT_LIMITS.image);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const episodes = new Episodes({

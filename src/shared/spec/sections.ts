@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { Config } from '../config.ts';
 import { CONVENTIONS } from '../group.ts';
 import { isMap, type ValueMap } from '../json/value.ts';
+import { DEFAULT_LIMITS } from '../sandbox.ts';
 import { Fields } from './fields.ts';
 import { isImageName } from './image-name.ts';
 import { type Report, show } from './problem.ts';
@@ -86,8 +87,8 @@ function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
   const network = fields.raw('network');
   if (network !== undefined && network !== 'none')
     fields.problem('network', 'a box with a network is not built yet; allowed: none');
-  const memoryMb = fields.int('memory_mb', { min: 64, max: 1_048_576 }, 256);
-  const tmpfsMb = fields.int('tmpfs_mb', { min: 1, max: 1_048_576 }, 64);
+  const memoryMb = fields.int('memory_mb', { min: 64, max: 1_048_576 }, DEFAULT_LIMITS.memoryMb);
+  const tmpfsMb = fields.int('tmpfs_mb', { min: 1, max: 1_048_576 }, DEFAULT_LIMITS.tmpfsMb);
   if (tmpfsMb + BOX_OVERHEAD_MB > memoryMb)
     fields.problem(
       fields.has('tmpfs_mb') ? 'tmpfs_mb' : 'memory_mb',
@@ -96,17 +97,17 @@ function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
   return {
     image: readImage(fields),
     memoryMb,
-    cpus: fields.number('cpus', { min: 0.01, max: 1024 }, 1),
-    pids: fields.int('pids', { min: 8, max: 65_536 }, 128),
+    cpus: fields.number('cpus', { min: 0.01, max: 1024 }, DEFAULT_LIMITS.cpus),
+    pids: fields.int('pids', { min: 8, max: 65_536 }, DEFAULT_LIMITS.pids),
     tmpfsMb,
     network: 'none',
-    timeoutS: fields.number('timeout_s', { above: 0, max: DAY_S }, 10),
-    outputKb: fields.int('output_kb', { min: 1, max: 65_536 }, 256),
+    timeoutS: fields.number('timeout_s', { above: 0, max: DAY_S }, DEFAULT_LIMITS.timeoutMs / 1000),
+    outputKb: fields.int('output_kb', { min: 1, max: 65_536 }, DEFAULT_LIMITS.outputBytes / 1024),
   };
 }
 
 function readImage(fields: Fields): string {
-  if (!fields.has('image')) return 'rollout-farm/python';
+  if (!fields.has('image')) return DEFAULT_LIMITS.image;
   const image = fields.text('image', true);
   if (image === null || isImageName(image)) return image ?? '';
   fields.problem(
