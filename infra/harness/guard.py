@@ -1,0 +1,65 @@
+"""No byte of the candidate's runs in the judge. Its files lie there to be read (a check may look at the source), and a
+check that would execute one (`exec(open(...).read())`), or load a pickle that calls what it likes, is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any, List, Optional, Set, Tuple
+
+from . import names
+
+_TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
+_Print = Tuple[str, bytes, tuple]
+
+
+def _print(code: types.CodeType) -> _Print:
+    return code.co_name, code.co_code, code.co_names
+
+
+def _prints(code: types.CodeType) -> Set[_Print]:
+    """The code itself, and every function in it."""
+    found = {_print(code)}
+    for constant in code.co_consts:
+        if type(constant) is types.CodeType:
+            found |= _prints(constant)
+    return found
+
+
+class Guard:
+    def __init__(self, judge: Any, paths: List[str]) -> None:
+        self._judge = judge
+        self._paths = paths
+        self._known: Optional[Set[_Print]] = None
+
+    def __call__(self, event: str, args: tuple) -> None:
+        if event == "exec":
+            self._exec(args[0])
+        elif event == "pickle.find_class":
+            self._find_class(*args)
+
+    def _exec(self, code: Any) -> None:
+        if type(code) is not types.CodeType or code.co_filename.startswith(_TRUSTED):
+            return
+        if self._known is None:
+            self._known = set()
+            for path in self._paths:
+                self._known |= self._file(path)
+        if self._known and not self._known.isdisjoint(_prints(code)):
+            raise self._judge.refuse("code of the candidate's, to be run by the check itself")
+
+    def _file(self, path: str) -> Set[_Print]:
+        try:
+            with open("/judge/" + path, "rb") as file:
+                return {p for p in _prints(compile(file.read(), path, "exec", dont_inherit=True)) if len(p[1]) > 12}
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return set()
+
+    def _find_class(self, module: str, name: str) -> None:
+        if self._judge.exports.is_open_module(module):
+            return
+        try:
+            names.named(module, name)
+        except (ValueError, ImportError, AttributeError):
+            raise self._judge.refuse("a pickle that asks for %s.%s" % (module, name)) from None

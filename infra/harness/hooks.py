@@ -1,0 +1,165 @@
+"""Where a check reaches past values: commands, seeds, limits, files of code. Each is led to the candidate's side, or,
+what would run its bytes in the judge, refused. A module is changed when the check first imports it, never before.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Callable, Dict, Optional
+
+from _frozen_importlib import FrozenImporter
+from _frozen_importlib_external import PathFinder
+
+from .guard import Guard
+
+
+class Hooks:
+    def __init__(self, judge: Any, imports: Any, facts: Dict[str, Any]) -> None:
+        self.judge = judge
+        self.imports = imports
+        self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
+        self._guard = Guard(judge, sorted(path for path in self._files if path.endswith(".py")))
+        self._modules: Dict[str, Callable[[Any], None]] = {
+            "random": self._random,
+            "subprocess": self._subprocess,
+            "inspect": self._inspect,
+            "importlib.util": self._importlib_util,
+            "runpy": self._runpy,
+            "tempfile": self._tempfile,
+        }
+
+    def install(self) -> None:
+        for name, change in self._modules.items():
+            if name in sys.modules:
+                change(sys.modules[name])
+        sys.meta_path.insert(1, self)
+        set_limit = sys.setrecursionlimit
+
+        def setrecursionlimit(limit: int) -> None:
+            set_limit(limit)
+            self.judge.request("recursion", limit)
+
+        sys.setrecursionlimit = setrecursionlimit
+        os.system = lambda command: self.judge.request("command", "system", self.led(command))
+        sys.addaudithook(self._guard)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        change = self._modules.get(name)
+        if change is None:
+            return None
+        spec = FrozenImporter.find_spec(name, path) or PathFinder.find_spec(name, path)
+        if spec is not None:
+            spec.loader = _Changing(spec.loader, change)
+        return spec
+
+    def led(self, value: Any) -> Any:
+        """A path of the judge's folder as the candidate has it."""
+        if isinstance(value, (list, tuple)):
+            return [self.led(item) for item in value]
+        if hasattr(value, "__fspath__"):
+            value = os.fspath(value)
+        if isinstance(value, str):
+            return "/work" + value[6:] if value == "/judge" or value.startswith("/judge/") else value
+        return value
+
+    def candidates_file(self, path: Any) -> Optional[str]:
+        """The path of a candidate's Python file in its own folder, or None."""
+        try:
+            full = os.path.abspath(os.fsdecode(path))
+        except (TypeError, ValueError):
+            return None
+        relative = os.path.relpath(full, "/work" if full.startswith("/work/") else "/judge")
+        return "/work/" + relative if relative in self._files else None
+
+    def _random(self, random: Any) -> None:
+        seed = random.seed
+
+        def seeded(*args: Any, **kwargs: Any) -> None:
+            seed(*args, **kwargs)
+            self.judge.request("seed", *args, *kwargs.values())
+
+        random.seed = seeded
+
+    def _subprocess(self, subprocess: Any) -> None:
+        from .popen import remote_popen
+
+        subprocess.Popen = remote_popen(self.judge, self.led, subprocess)
+
+    def _inspect(self, inspect: Any) -> None:
+        plain = inspect._signature_from_callable
+
+        def signature(value: Any, **options: Any) -> Any:
+            if not (id(value) in self.judge.numbers):
+                return plain(value, **options)
+            parameters, returns = self.judge.request("signature", value)
+            empty = inspect.Parameter.empty
+            kinds = (
+                inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD,
+            )  # fmt: skip
+            found = [
+                inspect.Parameter(
+                    name, kinds[kind], default=default if given else empty, annotation=empty if note is None else note
+                )
+                for name, kind, given, default, note in parameters
+            ]
+            return inspect.Signature(found, return_annotation=empty if returns is None else returns)
+
+        inspect._signature_from_callable = signature
+
+    def _importlib_util(self, util: Any) -> None:
+        plain = util.spec_from_file_location
+
+        def spec_from_file_location(name: str, location: Any = None, **options: Any) -> Any:
+            path = self.candidates_file(location) if location is not None else None
+            return self.imports.file_spec(name, path) if path else plain(name, location, **options)
+
+        util.spec_from_file_location = spec_from_file_location
+
+    def _runpy(self, runpy: Any) -> None:
+        plain = runpy.run_path
+
+        def run_path(path_name: Any, init_globals: Any = None, run_name: Any = None) -> Any:
+            path = self.candidates_file(path_name)
+            if path is None:
+                return plain(path_name, init_globals, run_name)
+            return self.judge.request("run-path", path, run_name or "<run_path>")
+
+        runpy.run_path = run_path
+
+    def _tempfile(self, tempfile: Any) -> None:
+        """What the check makes there is for the candidate's user as well: in a plain run it is one user."""
+        tempfile._os = _SharedFiles()
+
+
+class _SharedFiles:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def mkdir(self, path: Any, mode: int = 0o777) -> None:
+        os.mkdir(path, mode)
+        os.chmod(path, 0o777)
+
+    def open(self, path: Any, flags: int, mode: int = 0o777) -> int:
+        fd = os.open(path, flags, mode)
+        os.fchmod(fd, 0o666)
+        return fd
+
+
+class _Changing:
+    """A loader that has its module changed once it is there."""
+
+    def __init__(self, loader: Any, change: Callable[[Any], None]) -> None:
+        self._loader = loader
+        self._change = change
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        self._loader.exec_module(module)
+        self._change(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)

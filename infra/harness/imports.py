@@ -1,0 +1,267 @@
+"""What a name means in the judge: a hidden file, a stand-in for the candidate's module, or what the image has.
+
+Modules are never found in a folder that an agent or a candidate could have written to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from typing import Any, Dict, Iterable, List, Optional
+
+from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
+from _frozen_importlib_external import PathFinder, SourceFileLoader, spec_from_file_location
+
+from .names import is_standard
+
+_LOCAL = frozenset(
+    "__dict__ __class__ __spec__ __loader__ __package__ __path__ __name__ __file__ __doc__ __builtins__ __cached__"
+    " __initializing__ __getattribute__ __getattr__ __setattr__ __reduce__ __reduce_ex__ __repr__ __init__".split()
+)
+_image_path = list(sys.path)
+
+
+def image_spec(top: str) -> Any:
+    return (
+        BuiltinImporter.find_spec(top) or FrozenImporter.find_spec(top) or PathFinder.find_spec(top, _image_path)
+    )
+
+
+class _Star(str):
+    """A name as `from module import *` asks for it: Python hands over the very object that `__all__` holds."""
+
+    __slots__ = ()
+
+
+class StandInModule(types.ModuleType):
+    """A module of the candidate's. What it holds is asked for, and remembered until any of its code has run again."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _LOCAL or name.startswith("_farm_"):
+            return object.__getattribute__(self, name)
+        state = object.__getattribute__(self, "__dict__")["_farm_state"]
+        if name == "__all__":
+            return state.stars()
+        return state.star(name) if type(name) is _Star else state.get(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _LOCAL or name.startswith("_farm_") or isinstance(value, StandInModule):
+            object.__setattr__(self, name, value)
+        else:
+            state = object.__getattribute__(self, "__dict__")["_farm_state"]
+            state.judge.request("set", self, name, value)
+            self.__dict__[name] = None
+
+    def __delattr__(self, name: str) -> None:
+        object.__getattribute__(self, "__dict__")["_farm_state"].judge.request("delete", self, name)
+        self.__dict__.pop(name, None)
+
+    def __dir__(self) -> List[str]:
+        return self.__dict__["_farm_state"].judge.request("operator", "__dir__", self)
+
+
+class _State:
+    def __init__(self, module: StandInModule, judge: Any) -> None:
+        self.module = module
+        self.judge = judge
+        self._stars: List[str] = []
+        self._epoch = -1
+        self._values: Dict[str, Any] = {}
+
+    def filled(self, facts: Any) -> None:
+        _, names, stars, file, doc, package = facts
+        own = self.module.__dict__
+        for name in names:
+            if name not in _LOCAL:
+                own[name] = None
+        self._stars = stars
+        own["__file__"] = file if type(file) is str else None
+        own["__doc__"] = doc if type(doc) is str else None
+        if package is not None:
+            own["__path__"] = []
+
+    def get(self, name: str) -> Any:
+        return self.judge.named(self.judge.request("get", self.module, name), name)
+
+    def stars(self) -> List[str]:
+        """No name of a built-in function: the check's own `abs` and `all` stay Python's."""
+        import builtins
+
+        names = [name for name in self._stars if not hasattr(builtins, name)]
+        self._values = {}
+        for name, value in self.judge.request("get-many", self.module, names):
+            self._values[name] = self.judge.named(value, name)
+        self._epoch = self.judge.epoch
+        return [_Star(name) for name in names]
+
+    def star(self, name: str) -> Any:
+        name = str(name)
+        if is_standard(name):
+            return __import__(name)
+        known = self._values.pop(name, self) if self._epoch == self.judge.epoch else self
+        return self.get(name) if known is self else known
+
+
+class _Loader:
+    def __init__(self, imports: "Imports", path: Optional[str] = None) -> None:
+        self._imports = imports
+        self._path = path
+
+    def create_module(self, spec: Any) -> Any:
+        return self._imports.standin(spec.name)
+
+    def exec_module(self, module: Any) -> None:
+        state = module.__dict__["_farm_state"]
+        judge = self._imports.judge
+        name = module.__name__
+        if self._path is not None:
+            facts = judge.request("import-file", name, self._path)
+        else:
+            facts = judge.request("reload" if "_farm_loaded" in module.__dict__ else "import", name)
+        module.__dict__["_farm_loaded"] = True
+        state.filled(facts)
+
+    def is_package(self, name: str) -> bool:
+        return False
+
+    def get_code(self, name: str) -> Any:
+        return None
+
+    def get_source(self, name: str) -> Optional[str]:
+        for path in self._imports.files_of(name):
+            try:
+                with open("/judge/" + path, encoding="utf-8") as file:
+                    return file.read()
+            except OSError:
+                continue
+        return None
+
+
+class Imports:
+    """The finders of the judge, and which names are whose."""
+
+    def __init__(self, judge: Any, facts: Dict[str, Any]) -> None:
+        self.judge = judge
+        self._hidden = {path for path in facts["hidden"] if path.endswith(".py")}
+        others = [p for p in {*facts["files"], *facts["own"]} if p.endswith(".py") and p not in self._hidden]
+        self._candidates = set(others)
+        self._folders = _folders(others)
+        self._hidden_folders = _folders(self._hidden)
+        self._own_tops = _tops(path for path in facts["own"] if path.endswith(".py"))
+        self._tops = _tops(others)
+        self._pending: Dict[str, StandInModule] = {}
+        judge.module_of = self.module_of
+
+    def install(self) -> None:
+        for top in self._own_tops | _tops(self._hidden):
+            # What the nursery needed itself is in memory already; the check's import means the file.
+            if is_standard(top):
+                sys.modules.pop(top, None)
+        sys.meta_path[:] = [_Front(self), BuiltinImporter, FrozenImporter, _ImagePath(), _Rear(self)]
+
+    def is_check_module(self, name: Any) -> bool:
+        if name == "__main__":
+            return True
+        if type(name) is not str:
+            return False
+        stem = name.replace(".", "/")
+        return stem + ".py" in self._hidden or stem + "/__init__.py" in self._hidden
+
+    def files_of(self, name: str) -> List[str]:
+        stem = name.replace(".", "/")
+        return [stem + "/__init__.py", stem + ".py"]
+
+    def hidden_spec(self, name: str) -> Any:
+        package, module = self.files_of(name)
+        stem = "/judge/" + name.replace(".", "/")
+        if package in self._hidden:
+            loader = SourceFileLoader(name, "/judge/" + package)
+            return spec_from_file_location(name, loader=loader, submodule_search_locations=[stem])
+        if module in self._hidden:
+            return spec_from_file_location(name, loader=SourceFileLoader(name, "/judge/" + module))
+        if name.replace(".", "/") in self._hidden_folders and not self._is_candidates(name):
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = [stem]
+            return spec
+        return None
+
+    def _is_candidates(self, name: str) -> bool:
+        return any(path in self._candidates for path in self.files_of(name)) or name.replace(".", "/") in self._folders
+
+    def standin_spec(self, name: str, any_top: bool) -> Any:
+        top = name.partition(".")[0]
+        below = "." in name and isinstance(sys.modules.get(name.rpartition(".")[0]), StandInModule)
+        if below or top in self._own_tops or any_top and top in self._tops:
+            if below or self._is_candidates(name):
+                return ModuleSpec(name, _Loader(self), is_package=self._is_package(name))
+        return None
+
+    def _is_package(self, name: str) -> bool:
+        return self.files_of(name)[0] in self._candidates or name.replace(".", "/") in self._folders
+
+    def file_spec(self, name: str, path: str) -> Any:
+        return ModuleSpec(name, _Loader(self, path), origin=path)
+
+    def standin(self, name: str) -> StandInModule:
+        made = self._pending.pop(name, None) or StandInModule(name)
+        made.__dict__.setdefault("_farm_state", _State(made, self.judge))
+        self._pending[name] = made
+        return made
+
+    def module_of(self, judge: Any, name: Any) -> Any:
+        """The candidate's module of that name: the one being imported or imported, else another for itself."""
+        if type(name) is not str:
+            name = "module"
+        known = self._pending.get(name) or sys.modules.get(name)
+        if isinstance(known, StandInModule) and id(known) not in judge.numbers:
+            return known
+        made = StandInModule(name)
+        made.__dict__["_farm_state"] = _State(made, judge)
+        return made
+
+
+def _tops(paths: Iterable[str]) -> set:
+    return {path[:-3] if "/" not in path else path.partition("/")[0] for path in paths}
+
+
+def _folders(paths: Iterable[str]) -> set:
+    found = set()
+    for path in paths:
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            found.add(path)
+    return found
+
+
+class _Front:
+    def __init__(self, imports: Imports) -> None:
+        self._imports = imports
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return self._imports.hidden_spec(name) or self._imports.standin_spec(name, False)
+
+
+class _Rear(_Front):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return self._imports.standin_spec(name, True)
+
+
+class _ImagePath:
+    """Python's own search, in folders that only the image wrote (a check may add to `sys.path`, an agent to folders)."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return PathFinder.find_spec(name, [entry for entry in (sys.path if path is None else path) if _is_image(entry)])
+
+    def invalidate_caches(self) -> None:
+        PathFinder.invalidate_caches()
+
+
+def _is_image(entry: Any) -> bool:
+    if entry in _image_path:
+        return True
+    try:
+        found = os.stat(entry)
+    except (OSError, TypeError, ValueError):
+        return False
+    return found.st_uid == 0 and not found.st_mode & 0o022

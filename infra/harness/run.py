@@ -1,0 +1,121 @@
+"""One grade apart, from the dropped fork to its end: what the check's process and the candidate's each do."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any, Dict, List, Optional
+
+from . import candidate
+from .ending import Ending
+from .hooks import Hooks
+from .imports import Imports
+from .judge import Judge
+from .process import as_started
+from .wire import Channel, dumps
+
+
+def introduce(channel: Any, facts: Dict[str, Any], streams: List[int]) -> None:
+    """What the candidate's side may know, with its streams. Neither token nor hidden names."""
+    import _socket
+    from array import array
+
+    told = {**facts["candidate"], "env": facts["env"], "argv": facts["argv"], "check": facts["check"]}
+    data = dumps(told)
+    rights = array("i", streams).tobytes()
+    channel.sendmsg([len(data).to_bytes(4, "little") + data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+
+
+def serve_candidate(fd: int, facts: Dict[str, Any]) -> None:
+    as_started("/work/" + facts["check"], facts["argv"])
+    candidate.run(Channel(fd))
+
+
+def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
+    ending = Ending(result, facts["token"])
+    as_started(None, facts["argv"])
+    imports: Any = None
+    judge = Judge(Channel(fd), ending, lambda name: imports.is_check_module(name))
+    imports = Imports(judge, facts)
+    imports.install()
+    Hooks(judge, imports, facts).install()
+    main = new_main("/judge/" + facts["check"])
+    code = 1
+    why: Optional[str] = None
+    try:
+        run_file("/judge/" + facts["check"], main)
+        code = 0
+    except SystemExit as error:
+        if judge.was_raised_there(error):
+            why = "the candidate's SystemExit reached the top of the check"
+            show(error)
+        else:
+            code = exit_code(error)
+    except BaseException as error:  # whatever a check raises is told as Python tells it
+        show(error)
+    if why is None:
+        code = wind_up(code)
+    ending.leave(why is None, code, why, judge.refused)
+
+
+def new_main(path: str) -> types.ModuleType:
+    import builtins
+
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    main.__dict__["__builtins__"] = builtins
+    main.__dict__["__cached__"] = None
+    sys.modules["__main__"] = main
+    return main
+
+
+def run_file(path: str, main: types.ModuleType) -> None:
+    with open(path, "rb") as file:
+        source = file.read()
+    code = compile(source, path, "exec", dont_inherit=True)
+    del source
+    exec(code, main.__dict__)
+
+
+def exit_code(error: SystemExit) -> int:
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    try:
+        sys.stderr.write("%s\n" % (code,))
+    except Exception:
+        pass
+    return 1
+
+
+def show(error: BaseException) -> None:
+    """The traceback from the check's own first line on, and what is known of the candidate's frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith("/farm/"):
+        trace = trace.tb_next
+    try:
+        sys.stdout.flush()
+        remote = getattr(error, "__dict__", {}).get("_farm_trace")
+        if remote:
+            sys.stderr.write("In the candidate's process:\n%s" % remote)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+    except BaseException:
+        pass
+
+
+def wind_up(code: int) -> int:
+    """What Python does after a script's last line: waits for its threads, runs its exit handlers."""
+    try:
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            threading._shutdown()  # type: ignore[attr-defined]
+        import atexit
+
+        atexit._run_exitfuncs()
+    except BaseException as error:
+        show(error)
+    return code
+
+
