@@ -108,7 +108,10 @@ class Describer:
         self._described.add(id(cls))
         self._fresh.append(id(cls))
         mro = _mro(cls)
-        special = sorted({name for base in mro[:-1] for name in _dict(base) if name in SPECIAL})
+        kind = self._kind(cls, mro)
+        # What a built-in value does itself, the judge's own does; only what the candidate's classes change is named.
+        asked = [base for base in mro[:-1] if base.__module__ not in ("builtins", "enum")] if "value" in kind else mro[:-1]
+        special = sorted({name for base in asked for name in _dict(base) if name in SPECIAL})
         if _hash(mro) is None:
             special = [*special, "unhashable"]
         bases = []
@@ -118,7 +121,7 @@ class Describer:
                 bases.append(node)
         facts = [
             _short(cls.__name__), _short(cls.__qualname__), _short(cls.__module__), _short(cls.__doc__),
-            self._kind(cls, mro), bases, special,
+            kind, bases, special,
             list(map(str, getattr(cls, "_fields", ()))) if tuple in mro else [],
         ]  # fmt: skip
         return ["C", number, facts]
@@ -128,7 +131,7 @@ class Describer:
             return "exception"
         enum = sys.modules.get("enum")
         if enum is not None and enum.Enum in mro:
-            return "enum"
+            return "enum " + next((base.__name__ for base in _VALUES if base in mro), "")
         for base in _VALUES:
             if base in mro:
                 return "value " + base.__name__
@@ -153,6 +156,8 @@ class Describer:
         cls = type(error)
         name = name_of(cls)
         args = BaseException.__dict__["args"].__get__(error)
+        if isinstance(error, OSError) and len(args) == 2 and error.filename is not None:
+            args = (*args, error.filename) if error.filename2 is None else (*args, error.filename, None, error.filename2)
         try:
             crossed = encoder.encode(tuple(args))
         except Uncrossable:

@@ -45,6 +45,8 @@ class Exports:
             return self._class(value)
         if isinstance(value, BaseException):
             return self.exception_node(encoder, value)
+        if kind is types.TracebackType:
+            return None
         if kind is types.ModuleType:
             raise Uncrossable("module %s" % value.__name__)
         if callable(value) or kind.__module__ == "typing":

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, List, Optional, Set, Tuple
+from typing import Any, Callable, List, Optional, Set, Tuple
 
 from . import names
 
@@ -28,14 +28,21 @@ def _prints(code: types.CodeType) -> Set[_Print]:
 
 
 class Guard:
-    def __init__(self, judge: Any, paths: List[str]) -> None:
+    def __init__(self, judge: Any, paths: List[str], is_candidates: Callable[[Any], Any]) -> None:
         self._judge = judge
         self._paths = paths
+        self._is_candidates = is_candidates
+        self._was_read = False
         self._known: Optional[Set[_Print]] = None
 
     def __call__(self, event: str, args: tuple) -> None:
         if event == "exec":
-            self._exec(args[0])
+            # A check that has read none of its files may well run text of its own that says the same.
+            if self._was_read:
+                self._exec(args[0])
+        elif event == "open":
+            if not self._was_read and type(args[0]) is str and args[0].endswith(".py"):
+                self._was_read = bool(self._is_candidates(args[0]))
         elif event == "pickle.find_class":
             self._find_class(*args)
 
@@ -52,7 +59,8 @@ class Guard:
     def _file(self, path: str) -> Set[_Print]:
         try:
             with open("/judge/" + path, "rb") as file:
-                return {p for p in _prints(compile(file.read(), path, "exec", dont_inherit=True)) if len(p[1]) > 12}
+                source = file.read()
+            return {p for p in _prints(compile(source, path, "exec", dont_inherit=True)) if p[0] == "<module>" or p[0][0] != "<" and len(p[1]) > 12}
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return set()
 

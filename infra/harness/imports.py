@@ -38,6 +38,8 @@ class StandInModule(types.ModuleType):
     """A module of the candidate's. What it holds is asked for, and remembered until any of its code has run again."""
 
     def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            return object.__getattribute__(self, "__dict__")["_farm_state"].everything()
         if name in _LOCAL or name.startswith("_farm_"):
             return object.__getattribute__(self, name)
         state = object.__getattribute__(self, "__dict__")["_farm_state"]
@@ -49,32 +51,28 @@ class StandInModule(types.ModuleType):
         if name in _LOCAL or name.startswith("_farm_") or isinstance(value, StandInModule):
             object.__setattr__(self, name, value)
         else:
-            state = object.__getattribute__(self, "__dict__")["_farm_state"]
-            state.judge.request("set", self, name, value)
-            self.__dict__[name] = None
+            self._farm_state.judge.request("set", self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        object.__getattribute__(self, "__dict__")["_farm_state"].judge.request("delete", self, name)
-        self.__dict__.pop(name, None)
+        self._farm_state.judge.request("delete", self, name)
 
     def __dir__(self) -> List[str]:
-        return self.__dict__["_farm_state"].judge.request("operator", "__dir__", self)
+        return self._farm_state.judge.request("operator", "__dir__", self)
 
 
 class _State:
     def __init__(self, module: StandInModule, judge: Any) -> None:
         self.module = module
         self.judge = judge
+        self._names: List[str] = []
         self._stars: List[str] = []
         self._epoch = -1
         self._values: Dict[str, Any] = {}
 
     def filled(self, facts: Any) -> None:
         _, names, stars, file, doc, package = facts
-        own = self.module.__dict__
-        for name in names:
-            if name not in _LOCAL:
-                own[name] = None
+        own = object.__getattribute__(self.module, "__dict__")
+        self._names = [name for name in names if name not in _LOCAL]
         self._stars = stars
         own["__file__"] = file if type(file) is str else None
         own["__doc__"] = doc if type(doc) is str else None
@@ -83,6 +81,11 @@ class _State:
 
     def get(self, name: str) -> Any:
         return self.judge.named(self.judge.request("get", self.module, name), name)
+
+    def everything(self) -> Dict[str, Any]:
+        """As `vars(module)` has it, but a copy: what is written there does not arrive."""
+        own = object.__getattribute__(self.module, "__dict__")
+        return {**own, **dict(self.judge.request("get-many", self.module, self._names))}
 
     def stars(self) -> List[str]:
         """No name of a built-in function: the check's own `abs` and `all` stay Python's."""
@@ -112,14 +115,14 @@ class _Loader:
         return self._imports.standin(spec.name)
 
     def exec_module(self, module: Any) -> None:
-        state = module.__dict__["_farm_state"]
+        state = module._farm_state
         judge = self._imports.judge
         name = module.__name__
         if self._path is not None:
             facts = judge.request("import-file", name, self._path)
         else:
-            facts = judge.request("reload" if "_farm_loaded" in module.__dict__ else "import", name)
-        module.__dict__["_farm_loaded"] = True
+            facts = judge.request("reload" if hasattr(module, "_farm_loaded") else "import", name)
+        module._farm_loaded = True
         state.filled(facts)
 
     def is_package(self, name: str) -> bool:
@@ -205,7 +208,8 @@ class Imports:
 
     def standin(self, name: str) -> StandInModule:
         made = self._pending.pop(name, None) or StandInModule(name)
-        made.__dict__.setdefault("_farm_state", _State(made, self.judge))
+        if not hasattr(made, "_farm_state"):
+            made._farm_state = _State(made, self.judge)
         self._pending[name] = made
         return made
 
@@ -217,7 +221,7 @@ class Imports:
         if isinstance(known, StandInModule) and id(known) not in judge.numbers:
             return known
         made = StandInModule(name)
-        made.__dict__["_farm_state"] = _State(made, judge)
+        made._farm_state = _State(made, judge)
         return made
 
 

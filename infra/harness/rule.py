@@ -27,6 +27,11 @@ _UNDECIDED = NotImplemented
 
 Method = Callable[..., Any]
 
+# Operators with a second operand.
+DECIDED = frozenset(
+    [*COMPARISONS, *BINARY, *INPLACE, *("__r" + name[2:] for name in BINARY), "__divmod__", "__rdivmod__", "__neg__"]
+)
+
 
 def comparison(name: str, judge: Any) -> Method:
     def method(self: Any, other: Any) -> Any:
@@ -82,6 +87,21 @@ _REFUSED = (
 )
 
 
+def valued(name: str, judge: Any, base: type) -> Method:
+    """Of a subclass of a built-in value: the built-in's operator, unless the check made one of the two."""
+    own = getattr(base, name, None)
+
+    def method(self: Any, *rest: Any) -> Any:
+        if own is None or judge.was_made(self) or rest and judge.was_made(rest[0]):
+            result = judge.request("operator", name, self, *rest)
+            if judge.is_standin(result) and type(result)._farm_named:
+                judge.make(result)
+            return result
+        return own(self, *rest)
+
+    return method
+
+
 def plain(name: str, judge: Any) -> Method:
     guarded = name in CONVERSIONS
 
@@ -101,7 +121,7 @@ def methods(special: Any, judge: Any) -> Dict[str, Method]:
             found[name] = comparison(name, judge)
         elif name == "__contains__":
             found[name] = contains(judge)
-        elif name in BINARY or name in INPLACE or "__" + name[3:] in BINARY or name in ("__divmod__", "__rdivmod__"):
+        elif name in DECIDED and name != "__neg__":
             found[name] = arithmetic(name, judge)
         else:
             found[name] = plain(name, judge)

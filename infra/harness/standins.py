@@ -119,6 +119,10 @@ class _Attributes:
         return type(self)._farm_judge.request("operator", "__str__", self)  # type: ignore[attr-defined]
 
 
+class _Object(_Attributes):
+    __slots__ = ("__weakref__",)
+
+
 def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
     name, qualname, module, doc, kind, _, special, fields = facts
     if not all(type(part) is str for part in (name, qualname, module, kind)) or type(special) is not list:
@@ -129,22 +133,27 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
         "_farm_number": number, "_farm_judge": judge, "_farm_kind": family, "_farm_named": False, "_farm_base": None,
         "__module__": module, "__qualname__": qualname, "__doc__": doc if type(doc) is str else None,
     }  # fmt: skip
-    root: tuple = (_Attributes,)
+    root: tuple = (_Object,)
     if family == "exception":
         return _exception_class(judge, name, bases, body, wanted)
-    if family == "value":
+    body["__slots__"] = ()
+    if base_name in _VALUE_BASES:
         base = _VALUE_BASES[base_name]
         body["_farm_base"] = base
+        operators = [text for text in wanted if text in rule.DECIDED] if family == "value" else []
+        body.update({text: rule.valued(text, judge, base) for text in operators})
+        if "__eq__" in operators:
+            body["__hash__"] = base.__hash__
         wanted = [text for text in wanted if text in ("__str__", "__repr__", "__call__", "__enter__", "__exit__")]
         root = (_Attributes, base)
         for at, field in enumerate(fields if base is tuple else ()):
             if type(field) is str and field.isidentifier():
                 body[field] = property(lambda self, at=at: tuple.__getitem__(self, at))
-    elif family == "container":
+    elif base_name in _CONTAINER_BASES:
         body["_farm_base"] = _CONTAINER_BASES[base_name]
         wanted = sorted({*wanted, *[n for n in dir(_CONTAINER_BASES[base_name]) if n in OPERATORS]} - {"__hash__"})
     methods = rule.methods(wanted, judge)
-    if family == "enum":
+    if family == "enum" and not base_name:
         for unasked in ("__hash__", "__eq__", "__ne__"):
             methods.pop(unasked, None)
     if "__eq__" in methods and "__hash__" not in methods:
@@ -202,7 +211,9 @@ def make_object(cls: Any, plain: Any = None) -> Any:
     if not isinstance(cls, StandInType):
         raise Garbled("an object of no class")
     base = cls._farm_base
-    if base in _VALUE_BASES.values():
+    if base is not None and base in _VALUE_BASES.values():
+        if type(plain) is not base:
+            raise Garbled("a value of another kind")
         return base.__new__(cls, plain.real, plain.imag) if base is complex else base.__new__(cls, plain)
     if cls._farm_kind == "exception":
         raise Garbled("an exception that is none")
