@@ -11,19 +11,21 @@ from typing import Any, Callable, List, Optional, Set, Tuple
 from . import names
 
 _TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
-_Print = Tuple[str, bytes, tuple]
+_Mark = Tuple[str, tuple, tuple, str]
 
 
-def _print(code: types.CodeType) -> _Print:
-    return code.co_name, code.co_code, code.co_names
+def _mark(code: types.CodeType) -> _Mark:
+    """What text appended elsewhere does not change; the bytes themselves may."""
+    constants = [constant for constant in code.co_consts if type(constant) is not types.CodeType]
+    return code.co_name, code.co_varnames, code.co_names, repr(constants)
 
 
-def _prints(code: types.CodeType) -> Set[_Print]:
+def _marks(code: types.CodeType) -> Set[_Mark]:
     """The code itself, and every function in it."""
-    found = {_print(code)}
+    found = {_mark(code)}
     for constant in code.co_consts:
         if type(constant) is types.CodeType:
-            found |= _prints(constant)
+            found |= _marks(constant)
     return found
 
 
@@ -33,7 +35,7 @@ class Guard:
         self._paths = paths
         self._is_candidates = is_candidates
         self._was_read = False
-        self._known: Optional[Set[_Print]] = None
+        self._known: Optional[Set[_Mark]] = None
 
     def __call__(self, event: str, args: tuple) -> None:
         if event == "exec":
@@ -53,16 +55,17 @@ class Guard:
             self._known = set()
             for path in self._paths:
                 self._known |= self._file(path)
-        if self._known and not self._known.isdisjoint(_prints(code)):
+        if self._known and not self._known.isdisjoint(_marks(code)):
             raise self._judge.refuse("code of the candidate's, to be run by the check itself")
 
-    def _file(self, path: str) -> Set[_Print]:
+    def _file(self, path: str) -> Set[_Mark]:
         try:
             with open("/judge/" + path, "rb") as file:
                 source = file.read()
-            return {p for p in _prints(compile(source, path, "exec", dont_inherit=True)) if p[0] == "<module>" or p[0][0] != "<" and len(p[1]) > 12}
+            found = _marks(compile(source, path, "exec", dont_inherit=True))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return set()
+        return {mark for mark in found if mark[0] == "<module>" or mark[0][0] != "<" and mark[2]}
 
     def _find_class(self, module: str, name: str) -> None:
         if self._judge.exports.is_open_module(module):

@@ -68,12 +68,17 @@ class Judge(Peer):
 
     # Asking.
 
-    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def request(self, operation: str, *values: Any) -> Any:
         try:
-            return self.request("call", function, args, kwargs)
-        except StopIteration as stop:
+            return super().request(operation, *values)
+        except (StopIteration, StopAsyncIteration) as stop:
+            if operation in ("step", "await") or values[0] in ("__next__", "__anext__"):
+                raise
             # As in a generator (PEP 479): it would end `all(map(f, ...))` early, and count as a pass.
-            raise RuntimeError("%s raised StopIteration" % function.__name__) from stop
+            raise RuntimeError("the candidate's code raised %s" % type(stop).__name__) from stop
+
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return self.request("call", function, args, kwargs)
 
     def step(self, generator: Any, action: str, value: Any) -> Any:
         if action == "send":
