@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any, Dict, List
 
 from .describe import Describer
 from .mirrors import Mirrors
@@ -16,6 +15,10 @@ from .operations import OPERATORS
 from .peer import Peer
 from .streams import Capture, RemoteInput
 from .wire import Channel, Lost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
 
 
 class Candidate(Peer):

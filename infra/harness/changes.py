@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from _operator import is_
-from typing import Any, Iterator, List, Tuple
 
 from .codec import Garbled
 
-_Before = List[Tuple[int, Any, Any]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, List, Tuple
+
+    _Before = List[Tuple[int, Any, Any]]
 
 
 def _kind(value: Any) -> str:

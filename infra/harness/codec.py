@@ -6,7 +6,10 @@ a request and its answer, keep their identity. What is no data is left to the si
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List
+
 
 _BIG = 1 << 63
 _NONE = type(None)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, List, Optional, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Tuple
 
 
 class Commands:

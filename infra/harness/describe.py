@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Dict, List, Optional, Set
 
 from .codec import Encoder, Uncrossable
 from .names import name_of
 from .operations import SPECIAL
 from .values import value_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Set
 
 _mro = type.__dict__["__mro__"].__get__
 _dict = type.__dict__["__dict__"].__get__

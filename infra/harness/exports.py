@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, Dict, List
 
 from .codec import Encoder, Garbled, Uncrossable
 from .names import named
 from .operations import OPERATORS, SPECIAL
 from .values import value_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List
 
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 _FORBIDDEN = frozenset("__getattr__ __setattr__ __delattr__ __dict__ __class__ __reduce__ __get__ __dir__".split())

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Callable, List, Optional, Set, Tuple
 
 from . import names
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, List, Optional, Set, Tuple
+
+    _Mark = Tuple[str, tuple, tuple, str]
+
 _TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
-_Mark = Tuple[str, tuple, tuple, str]
 
 
 def _mark(code: types.CodeType) -> _Mark:

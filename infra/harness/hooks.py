@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Dict, Optional
 
 from _frozen_importlib import FrozenImporter
 from _frozen_importlib_external import PathFinder
 
 from .guard import Guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional
 
 
 class Hooks:

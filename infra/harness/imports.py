@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import sys
 import types
-from typing import Any, Dict, Iterable, List, Optional
 
 from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
 from _frozen_importlib_external import PathFinder, SourceFileLoader, spec_from_file_location
 
 from .names import is_standard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Optional
 
 _LOCAL = frozenset(
     "__dict__ __class__ __spec__ __loader__ __package__ __path__ __name__ __file__ __doc__ __builtins__ __cached__"
@@ -151,16 +154,12 @@ class Imports:
         self._candidates = set(others)
         self._folders = _folders(others)
         self._hidden_folders = _folders(self._hidden)
-        self._own_tops = _tops(path for path in facts["own"] if path.endswith(".py"))
-        self._tops = _tops(others)
+        self._own_tops = tops_of(facts["own"])
+        self._tops = tops_of(others)
         self._pending: Dict[str, StandInModule] = {}
         judge.module_of = self.module_of
 
     def install(self) -> None:
-        for top in self._own_tops | _tops(self._hidden):
-            # What the nursery needed itself is in memory already; the check's import means the file.
-            if is_standard(top):
-                sys.modules.pop(top, None)
         sys.meta_path[:] = [_Front(self), BuiltinImporter, FrozenImporter, _ImagePath(), _Rear(self)]
 
     def is_check_module(self, name: Any) -> bool:
@@ -225,8 +224,10 @@ class Imports:
         return made
 
 
-def _tops(paths: Iterable[str]) -> set:
-    return {path[:-3] if "/" not in path else path.partition("/")[0] for path in paths}
+def tops_of(paths: Iterable[str]) -> set:
+    """The top-level names that these files can be imported by."""
+    python = [path for path in paths if path.endswith(".py")]
+    return {path[:-3] if "/" not in path else path.partition("/")[0] for path in python}
 
 
 def _folders(paths: Iterable[str]) -> set:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Dict
 
 from .ending import Ending
+from .imports import tops_of
 from .process import as_started
 from .run import exit_code, new_main, run_file, show, wind_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 
 def run(result: int, facts: Dict[str, Any]) -> None:
@@ -29,7 +33,7 @@ def run(result: int, facts: Dict[str, Any]) -> None:
 
 def _file(facts: Dict[str, Any]) -> Any:
     path = "/work/" + facts["check"]
-    as_started(path, facts["argv"])
+    as_started(path, facts["argv"], tops_of(facts["files"]))
     main = new_main(path)
     trusted = {"/work/" + hidden for hidden in facts["hidden"]}
     trusted.add(path)
@@ -58,7 +62,7 @@ def _left(error: SystemExit, trusted: Any) -> Any:
 
 def _module(facts: Dict[str, Any]) -> Any:
     name = facts["module"]
-    as_started(None, facts["argv"])
+    as_started(None, facts["argv"], tops_of(facts["files"]))
     sys.path.insert(0, "/work")
     trusted = {"/work/" + hidden for hidden in facts["hidden"]}
     try:

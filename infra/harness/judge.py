@@ -6,7 +6,6 @@ import builtins
 import os
 import sys
 import types
-from typing import Any, Dict, List
 
 from .codec import Decoder, Encoder, Garbled
 from .exports import Exports, named_value
@@ -14,6 +13,10 @@ from .peer import Peer
 from .standins import StandInType, make_class, make_exception, make_function, make_generator, make_object
 from .values import made_value
 from .wire import Channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
 
 _REMEMBERED = 5
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, List, Optional
 
 from .codec import Decoder, Encoder
 from .names import named
 from .operations import OPERATORS, SPECIAL
 from .values import made_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
 
 
 class Mirror:

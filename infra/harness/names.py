@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import builtins
 import sys
-from typing import Any, Optional, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Tuple
 
 _PURE_BUILTINS = frozenset(
     "abs all any ascii bin callable chr divmod format hash hex isinstance issubclass iter len max min next oct ord pow"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import _operator
-from typing import Any, Callable, Dict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict
 
 
 def _reflected(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -7,11 +7,14 @@ channel is used and let go while somebody's code runs, so threads of the check a
 from __future__ import annotations
 
 import _thread
-from typing import Any, Dict, List, Optional, Tuple
 
 from .changes import apply_changes, changed, snapshot
 from .codec import Decoder, Encoder, Garbled, Uncrossable
 from .wire import Channel, Lost, TooLarge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
 
 # Each level costs some ten frames here; more is refused before anything was sent.
 _DEPTH = 60

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Callable, Optional
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional
 
 _PIPE, _STDOUT, _DEVNULL = -1, -2, -3
 

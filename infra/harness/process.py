@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import types
-from typing import Any, Dict, List
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List
 
 # The nursery holds few descriptors; all lie below this.
 _OURS = 256
@@ -52,9 +55,16 @@ def _own_proc() -> None:
     sys.modules.pop("_ctypes", None)
 
 
-def as_started(script: Any, argv: List[str]) -> None:
-    """`sys` as `python3 SCRIPT` has it: argv, the script's folder in front of the path, an empty `__main__`."""
+def as_started(script: Any, argv: List[str], tops: Iterable[str] = ()) -> None:
+    """`sys` as `python3 SCRIPT` has it: argv, the script's folder in front of the path, an empty `__main__`.
+
+    `tops` are names that the script's folder has: of those only what every start loads stays loaded.
+    """
     sys.argv[:] = argv
+    for top in tops:
+        if top not in sys.modules["_rollout_farm"].started:
+            for name in [name for name in sys.modules if name == top or name.startswith(top + ".")]:
+                del sys.modules[name]
     if script is not None:
         sys.path.insert(0, os.path.dirname(script))
     sys.modules["__main__"] = types.ModuleType("__main__")

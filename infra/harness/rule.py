@@ -18,14 +18,18 @@ equal everything; if it saw the other operand once, it could become it. Hence:
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
 
 from .operations import BINARY, COMPARISONS, CONVERSIONS, INPLACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict
+
+    Method = Callable[..., Any]
 
 _SCALARS = (bool, int, float, complex, str, bytes)
 _UNDECIDED = NotImplemented
 
-Method = Callable[..., Any]
 
 # Operators with a second operand.
 DECIDED = frozenset(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any, Dict, List, Optional
 
 from . import candidate
 from .ending import Ending
 from .hooks import Hooks
-from .imports import Imports
+from .imports import Imports, tops_of
 from .judge import Judge
 from .process import as_started
 from .wire import Channel, dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional
 
 
 def introduce(channel: Any, facts: Dict[str, Any], streams: List[int]) -> None:
@@ -20,20 +23,22 @@ def introduce(channel: Any, facts: Dict[str, Any], streams: List[int]) -> None:
     import _socket
     from array import array
 
-    told = {**facts["candidate"], "env": facts["env"], "argv": facts["argv"], "check": facts["check"]}
+    hidden = set(facts["hidden"])
+    tops = sorted(tops_of(path for path in facts["files"] if path not in hidden))
+    told = {**facts["candidate"], "env": facts["env"], "argv": facts["argv"], "check": facts["check"], "tops": tops}
     data = dumps(told)
     rights = array("i", streams).tobytes()
     channel.sendmsg([len(data).to_bytes(4, "little") + data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
 
 
 def serve_candidate(fd: int, facts: Dict[str, Any]) -> None:
-    as_started("/work/" + facts["check"], facts["argv"])
+    as_started("/work/" + facts["check"], facts["argv"], facts["tops"])
     candidate.run(Channel(fd))
 
 
 def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
     ending = Ending(result, facts["token"])
-    as_started(None, facts["argv"])
+    as_started(None, facts["argv"], tops_of([*facts["own"], *facts["hidden"]]))
     imports: Any = None
     judge = Judge(Channel(fd), ending, lambda name: imports.is_check_module(name))
     imports = Imports(judge, facts)

@@ -6,11 +6,14 @@ class, by the rule of who decides.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
 
 from . import rule
 from .codec import Garbled
 from .operations import OPERATORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
 
 _VALUE_BASES = {"int": int, "float": float, "complex": complex, "str": str, "bytes": bytes, "tuple": tuple,
                 "frozenset": frozenset}  # fmt: skip

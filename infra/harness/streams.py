@@ -5,7 +5,10 @@ from __future__ import annotations
 import builtins
 import io
 import sys
-from typing import Any, List, Optional, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Tuple
 
 _AT_ONCE = 1 << 16
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Dict, Optional, Tuple
 
 from .codec import Decoder, Encoder, Garbled, Uncrossable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional, Tuple
+
+    _Parts = Callable[[Any], Tuple[Any, ...]]
+
 # Type name as (module, name) -> how an instance is taken apart into parts that cross.
-_Parts = Callable[[Any], Tuple[Any, ...]]
 
 
 def _zone(value: Any) -> Any:
