@@ -22,7 +22,8 @@ class Hooks:
         self.judge = judge
         self.imports = imports
         self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
-        self._guard = Guard(judge, sorted(path for path in self._files if path.endswith(".py")), self.candidates_file)
+        python = sorted(path for path in self._files if path.endswith(".py"))
+        self._guard = Guard(judge, facts["hidden"], python, self.candidates_file)
         self._modules: Dict[str, Callable[[Any], None]] = {
             "random": self._random,
             "subprocess": self._subprocess,
