@@ -19,6 +19,8 @@ struct frame {
 struct settings {
   uid_t uid;
   gid_t gid;
+  uid_t judge_uid;       // who judges a grade made apart: never the uid of the judged
+  gid_t judge_gid;
   uint64_t file_bytes;   // RLIMIT_FSIZE of commands
   uint64_t lifetime_ms;  // of the box, from now on
   uint64_t silence_ms;   // no frame for so long: the driver is gone
@@ -40,20 +42,50 @@ uint64_t now_us(void);
 void watchdog_start(void);
 void watchdog_feed(void);
 
-// user.c: the border between the runner and the untrusted uid
-void become_user(void);
+// user.c: the border between the runner and the untrusted uids
+enum place { WORK = 0, JUDGE = 1, FARM = 2 };  // of the candidate, of the judge, of the runner itself
+extern const char *const place_folder[3];
+void become(enum place place);            // the uid that a place belongs to; FARM: nobody else
 void become_root(void);
+void bounds(void);                        // in a child: limits, signals, mask
 void user_for_good(void);                 // in a child, before exec
-int kill_all(pid_t main_pid, int *main_status);  // kills and reaps all but us; -1: something survived
+void filter_for_good(void);
+int kill_all(void);                       // kills and reaps all of both uids; -1: something survived
+int others(void);                         // processes beside us and the nursery
 extern int child_signals;                 // signalfd of SIGCHLD
 void user_init(void);
 uint64_t counter(int which);              // the cgroup's own counts
 enum { OOM_KILLS = 0, PIDS_REFUSED = 1 };
 
-// run.c, files.c, reset.c: what the frames ask for
+// run.c: a command, or a grade that the nursery has forked, from its start to its answer
+enum cause { EXITED, SIGNALLED, TIMED_OUT, NOT_STARTED, ABORTED };
+enum { OUT = 0, ERR = 1, RESULT = 2, OUTPUTS = 3, MAX_RESULT = 64 << 10 };
+struct job {
+  pid_t pid;        // its status is the answer
+  pid_t candidate;  // of a grade made apart, else 0
+  uint64_t start;
+  uint32_t timeout_ms, cap;
+  int graded, keep;           // forked by the nursery; the nursery stays
+  int in[2], out[OUTPUTS][2];  // pipes
+};
 void run_command(const struct frame *frame);
 void stdin_chunk(const struct frame *frame);
-void write_chunk(const struct frame *frame);
+int job_pipes(struct job *job);           // errno
+void job_run(struct job *job, int error, enum cause cause);  // attends to it, or says why there is none; answers
+void reaped(pid_t pid, int status);       // whoever waited for it
+int serve_channel(void);                  // while something runs; 1: the driver wants it ended
+char **strings(const uint8_t **at, const uint8_t *end);
+void free_strings(char **list);
+
+// nursery.c: the prepared interpreter
+extern pid_t nursery;                     // 0: there is none
+void nursery_died(pid_t pid);             // if it was that one
+void nursery_end(void);
+void prepare_nursery(const struct frame *frame);
+void run_grade(const struct frame *frame);
+
+// files.c, reset.c
+void write_files(const struct frame *frame);
 void list_files(const struct frame *frame);
 void reset_box(void);
 #endif

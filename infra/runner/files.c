@@ -1,4 +1,4 @@
-// Files of the work folder, in and out: under the box's uid, no link followed, nothing recursive, everything bounded.
+// Files of a place, in and out: under the uid it belongs to, no link followed, nothing recursive, everything bounded.
 // No command runs meanwhile, so what was looked at cannot change before it is opened.
 #include "box.h"
 #include <dirent.h>
@@ -26,8 +26,8 @@ static int step_into(int folder, const char *part, int create) {
 }
 
 // The folder that holds the last part of `path`, or -1 with errno.
-static int parent_of(const char *path, int create, const char **name) {
-  int folder = open("/work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static int parent_of(enum place place, const char *path, int create, const char **name) {
+  int folder = open(place_folder[place], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   const char *slash;
   for (*name = path; folder >= 0 && (slash = strchr(*name, '/')) != NULL; *name = slash + 1) {
     char part[256];
@@ -44,9 +44,9 @@ static int parent_of(const char *path, int create, const char **name) {
   return folder;
 }
 
-static int create_file(const char *path) {
+static int create_file(enum place place, const char *path) {
   const char *name;
-  int folder = parent_of(path, 1, &name);
+  int folder = parent_of(place, path, 1, &name);
   if (folder < 0) return -1;
   struct stat stat;
   int there = fstatat(folder, name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
@@ -61,44 +61,73 @@ static int create_file(const char *path) {
   return file;
 }
 
-// body: u8 flags, u16 length of the path, path, content. One answer a file, at its last chunk.
-void write_chunk(const struct frame *frame) {
-  static int file = -1, error;
-  static char path[MAX_PATH + 1];
-  if (frame->size < 3) fatal("a broken write frame");
-  uint32_t length = frame->body[1] | (uint32_t)frame->body[2] << 8;
-  if (length + 3 > frame->size) fatal("a broken write frame");
-  become_user();
-  if (frame->body[0] & FIRST) {
-    if (file >= 0) close(file);
-    file = -1;
-    error = 0;
-    if (length == 0 || length > MAX_PATH) error = ENAMETOOLONG;
-    else {
-      memcpy(path, frame->body + 3, length);
-      path[length] = 0;
-      file = create_file(path);
-      if (file < 0) error = errno;
-    }
-  }
-  const uint8_t *at = frame->body + 3 + length;
-  size_t left = frame->size - 3 - length;
-  while (file >= 0 && error == 0 && left > 0) {
-    ssize_t done = write(file, at, left);
+// The batch that is being written: one answer for all its files, at its last frame. After a fault the rest is left out.
+static struct {
+  int file, error;
+  uint32_t index, failed;  // files begun so far; the one at fault
+  enum place place;
+} batch = {.file = -1};
+
+static void write_part(const uint8_t *at, size_t left) {
+  while (batch.file >= 0 && batch.error == 0 && left > 0) {
+    ssize_t done = write(batch.file, at, left);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
-      error = done < 0 ? errno : EIO;
-      break;
+      batch.error = done < 0 ? errno : EIO;
+      return;
     }
     at += done;
     left -= (size_t)done;
   }
-  if ((frame->body[0] & LAST) && file >= 0) {
-    if (close(file) != 0 && error == 0) error = errno;
-    file = -1;
+}
+
+static void close_file(void) {
+  // bytecode is tied to its source by time: the same in every box
+  if (batch.file >= 0 && batch.place == FARM) futimens(batch.file, (struct timespec[2]){{0}, {0}});
+  if (batch.file >= 0 && close(batch.file) != 0 && batch.error == 0) batch.error = errno;
+  batch.file = -1;
+}
+
+// body: u8 flags of the batch, then parts of files: u8 flags, u8 place, u16 length of the path, u32 size, path, bytes.
+void write_files(const struct frame *frame) {
+  if (frame->size < 1) fatal("a broken write frame");
+  const uint8_t *at = frame->body + 1, *end = frame->body + frame->size;
+  if (frame->body[0] & FIRST) {
+    close_file();
+    batch.error = 0;
+    batch.index = batch.failed = 0;
   }
-  become_root();
-  if (frame->body[0] & LAST) send_u32('w', error == 0 ? OK : error == ELOOP ? ESCAPE : OTHER, (uint32_t)error);
+  while (at < end) {
+    if (end - at < 8) fatal("a broken write frame");
+    uint8_t flags = at[0], place = at[1];
+    uint32_t length = at[2] | (uint32_t)at[3] << 8, size = get_u32(at + 4);
+    if (place > FARM || (size_t)(end - at) - 8 < (size_t)length + size) fatal("a broken write frame");
+    become(place);
+    if (batch.error == 0 && flags & FIRST) {
+      char path[MAX_PATH + 1];
+      close_file();
+      batch.failed = batch.index;
+      batch.place = place;
+      if (length == 0 || length > MAX_PATH) batch.error = ENAMETOOLONG;
+      else {
+        memcpy(path, at + 8, length);
+        path[length] = 0;
+        batch.file = create_file(place, path);
+        if (batch.file < 0) batch.error = errno;
+      }
+    }
+    if (flags & FIRST) batch.index++;
+    write_part(at + 8 + length, size);
+    if (flags & LAST) close_file();
+    become_root();
+    at += 8 + (size_t)length + size;
+  }
+  if (!(frame->body[0] & LAST)) return;
+  uint8_t body[12];
+  put_u32(body, batch.error == 0 ? OK : batch.error == ELOOP ? ESCAPE : OTHER);
+  put_u32(body + 4, (uint32_t)batch.error);
+  put_u32(body + 8, batch.failed);
+  send_frame('w', body, sizeof body, NULL, 0);
 }
 
 static char **found;
@@ -135,15 +164,15 @@ static void find_in(DIR *folder, char *path, size_t length, char **next) {
   }
 }
 
-static void find_all(void) {
+static void find_all(enum place place) {
   char path[MAX_PATH + 256];
   struct {
     DIR *folder;
     size_t length;
   } stack[MAX_DEPTH];
   int depth = 0;
-  chmod("/work", 0755);
-  stack[0].folder = opendir("/work");
+  if (place == WORK) chmod(place_folder[place], 0755);
+  stack[0].folder = opendir(place_folder[place]);
   stack[0].length = 0;
   if (stack[0].folder == NULL) return;
   while (depth >= 0) {
@@ -170,9 +199,9 @@ static void find_all(void) {
   }
 }
 
-static int open_file(const char *path, struct stat *stat) {
+static int open_file(enum place place, const char *path, struct stat *stat) {
   const char *name;
-  int folder = parent_of(path, 0, &name), file = -1;
+  int folder = parent_of(place, path, 0, &name), file = -1;
   if (folder < 0) return -1;
   if (fstatat(folder, name, stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat->st_mode)) {
     int closed = (stat->st_mode & 0400) == 0;
@@ -203,21 +232,22 @@ static void send_file(int file, const char *path, uint64_t size) {
   }
 }
 
-// body: u64 bytes, u32 entries. Which files are left out where a cap cuts depends on their names alone, not on the disk's order.
+// body: u64 bytes, u32 entries, u8 place. Which files are left out where a cap cuts depends on their names alone, not on the disk's order.
 void list_files(const struct frame *frame) {
-  if (frame->size != 12) fatal("a broken list frame");
+  if (frame->size != 13 || frame->body[12] > FARM) fatal("a broken list frame");
+  enum place place = frame->body[12];
   uint64_t bytes = get_u64(frame->body);
   uint32_t entries = get_u32(frame->body + 8), sent = 0;
   found = calloc(MAX_FOUND, sizeof *found);
   if (found == NULL) fatal("no memory for a listing");
   found_count = names_bytes = 0;
   truncated = 0;
-  become_user();
-  find_all();
+  become(place);
+  find_all(place);
   qsort(found, found_count, sizeof *found, by_bytes);
   for (size_t i = 0; i < found_count; i++) {
     struct stat stat;
-    int file = sent < entries ? open_file(found[i], &stat) : -1;
+    int file = sent < entries ? open_file(place, found[i], &stat) : -1;
     if (file < 0 || (uint64_t)stat.st_size > bytes) truncated = 1;
     else {
       bytes -= (uint64_t)stat.st_size;

@@ -9,13 +9,17 @@
 struct settings settings;
 
 static void take_settings(const struct frame *frame) {
-  if (frame->type != 'C' || frame->size != 32) fatal("the first frame has to be the settings");
+  if (frame->type != 'C' || frame->size != 40) fatal("the first frame has to be the settings");
   settings.uid = get_u32(frame->body);
   settings.gid = get_u32(frame->body + 4);
-  settings.file_bytes = get_u64(frame->body + 8);
-  settings.lifetime_ms = get_u64(frame->body + 16);
-  settings.silence_ms = get_u64(frame->body + 24);
-  if (settings.uid < 1000 || settings.gid < 1000) fatal("the box's uid has to be an ordinary one");
+  settings.judge_uid = get_u32(frame->body + 8);
+  settings.judge_gid = get_u32(frame->body + 12);
+  settings.file_bytes = get_u64(frame->body + 16);
+  settings.lifetime_ms = get_u64(frame->body + 24);
+  settings.silence_ms = get_u64(frame->body + 32);
+  if (settings.uid < 1000 || settings.gid < 1000 || settings.judge_uid < 1000 || settings.judge_gid < 1000)
+    fatal("the box's uids have to be ordinary ones");
+  if (settings.uid == settings.judge_uid || settings.gid == settings.judge_gid) fatal("the judge has to be another");
 }
 
 int main(void) {
@@ -28,14 +32,16 @@ int main(void) {
   wire_wait(&frame);
   take_settings(&frame);
   watchdog_start();
-  send_u32('h', 1, (uint32_t)getpid());
+  send_u32('h', 2, (uint32_t)getpid());
   for (;;) {
     wire_wait(&frame);
     switch (frame.type) {
       case 'P': send_frame('p', frame.body, frame.size < 64 ? frame.size : 64, NULL, 0); break;
       case 'I': stdin_chunk(&frame); break;
       case 'R': run_command(&frame); break;
-      case 'W': write_chunk(&frame); break;
+      case 'N': prepare_nursery(&frame); break;
+      case 'G': run_grade(&frame); break;
+      case 'W': write_files(&frame); break;
       case 'L': list_files(&frame); break;
       case 'X': reset_box(); break;
       case 'K': break;  // came too late: the command is over

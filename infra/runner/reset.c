@@ -1,7 +1,6 @@
-// A box made new: everything killed, the three writable folders and all shared memory emptied, and then looked at
+// A box made new: everything of both uids killed, their writable folders and all shared memory emptied, and then looked at
 // again. Whatever is still there is named to the driver, who then gives the box up.
 #include "box.h"
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +14,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-static const char *const folders[] = {"/work", "/tmp", "/dev/shm", "/dev/mqueue"};
-enum { FOLDERS = 4 };
+static const char *const folders[] = {"/work", "/tmp", "/dev/shm", "/dev/mqueue", "/judge"};
+enum { FOLDERS = 5 };
 
 static int dot(const char *name) { return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0)); }
 
@@ -42,29 +41,35 @@ static int flatten(int root, const char *name, uint64_t *serial) {
   return unlinkat(root, name, AT_REMOVEDIR);
 }
 
+// Until nothing is left, or nothing more goes: what is another uid's, that uid removes.
 static void empty(const char *path) {
   uint64_t serial = 0, end = now_us() + 10000000;
-  for (int left = 1; left > 0 && now_us() < end;) {
+  for (int left = 1, gone = 1; left > 0 && gone > 0 && now_us() < end;) {
     DIR *folder = opendir(path);
     if (folder == NULL) return;
     struct dirent *entry;
-    left = 0;
+    left = gone = 0;
     while ((entry = readdir(folder)) != NULL) {
-      if (dot(entry->d_name) || unlinkat(dirfd(folder), entry->d_name, 0) == 0) continue;
+      if (dot(entry->d_name)) continue;
+      uint64_t before = serial;
+      if (unlinkat(dirfd(folder), entry->d_name, 0) == 0) {
+        gone++;
+        continue;
+      }
       left++;
-      flatten(dirfd(folder), entry->d_name, &serial);
+      if (flatten(dirfd(folder), entry->d_name, &serial) == 0 || serial != before) gone++;
     }
     closedir(folder);
   }
 }
 
-static int entries_in(const char *path, int processes) {
+static int entries_in(const char *path) {
   DIR *folder = opendir(path);
   if (folder == NULL) return errno == ENOENT ? 0 : 1;
   int count = 0;
   struct dirent *entry;
   while ((entry = readdir(folder)) != NULL)
-    if (processes ? isdigit((unsigned char)entry->d_name[0]) && strcmp(entry->d_name, "1") != 0 : !dot(entry->d_name)) count++;
+    if (!dot(entry->d_name)) count++;
   closedir(folder);
   return count;
 }
@@ -95,27 +100,40 @@ static void report(uint32_t survivors, const char *what) {
   send_frame('x', head, 4, what, (uint32_t)strlen(what));
 }
 
-void reset_box(void) {
-  static const char *const kinds[] = {"shm", "sem", "msg"};
-  if (kill_all(0, NULL) != 0) {
-    report(1, "process");
-    return;
-  }
-  become_user();
+static const char *const kinds[] = {"shm", "sem", "msg"};
+
+static void wipe(enum place place) {
+  become(place);
   for (int i = 0; i < FOLDERS; i++) {
-    if (i < 3) chmod(folders[i], i == 0 ? 0755 : 01777);  // fails where it is not ours, and then need not be done
+    // fails where it is not ours, and then need not be done
+    if (i != 3) chmod(folders[i], i == 0 ? 0755 : i == 4 ? 0700 : 01777);
     empty(folders[i]);
   }
   for (int i = 0; i < 3; i++) shared(kinds[i], 1);
   become_root();
-  int count = entries_in("/proc", 1);
+}
+
+static int left_in(int which) {
+  become(which == 4 ? JUDGE : WORK);
+  int count = entries_in(folders[which]);
+  become_root();
+  return count;
+}
+
+void reset_box(void) {
+  if (kill_all() != 0) return report(1, "process");
+  wipe(WORK);
+  wipe(JUDGE);
+  wipe(WORK);  // what lay in folders of the judge's
+  int count = others();
   if (count > 0) return report((uint32_t)count, "process");
   for (int i = 0; i < FOLDERS; i++)
-    if ((count = entries_in(folders[i], 0)) > 0) return report((uint32_t)count, folders[i]);
+    if ((count = left_in(i)) > 0) return report((uint32_t)count, folders[i]);
   for (int i = 0; i < 3; i++)
     if ((count = shared(kinds[i], 0)) > 0) return report((uint32_t)count, kinds[i]);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < FOLDERS; i++) {
     struct statvfs use;
+    if (i == 3) continue;
     // the folder itself is the one inode of an empty tmpfs; more would be files that somebody still holds
     if (statvfs(folders[i], &use) != 0 || use.f_files - use.f_ffree > 1) return report(1, folders[i]);
   }

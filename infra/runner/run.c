@@ -1,6 +1,6 @@
-// One command: started under the box's uid, its output read and cut while it streams, ended at its deadline. When it is
-// over, by itself or not, everything that it left is killed before what remains in the pipes is read: nobody who
-// holds an end of them open can delay the answer.
+// One command, or one grade: started under the box's uid (a grade by the nursery), its output read and cut while it
+// streams, ended at its deadline. When it is over, by itself or not, everything that it left is killed before what remains
+// in the pipes is read: nobody who holds an end of them open can delay the answer.
 #include "box.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum cause { EXITED, SIGNALLED, TIMED_OUT, NOT_STARTED, ABORTED };
-
 static uint8_t *input;
 static size_t input_size;
 
-struct output {
-  int fd;
-  uint8_t type;
-  uint64_t seen;
-};
+// The candidate of the grade that runs, and how it ended.
+static pid_t candidate;
+static int candidate_status, killing;
+
+static const uint8_t types[OUTPUTS] = {'o', 'e', 'r'};
+static uint64_t seen[OUTPUTS];
 
 void stdin_chunk(const struct frame *frame) {
   if (input_size + frame->size > MAX_STDIN) fatal("the command's stdin is too large");
@@ -39,20 +38,26 @@ static void drop_input(void) {
   input_size = 0;
 }
 
+static void shut(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
 // 1: something was read, 0: nothing there, -1: closed
-static int take(struct output *out, uint32_t cap) {
+static int take(struct job *job, int which) {
   static uint8_t chunk[CHUNK];
-  if (out->fd < 0) return -1;
-  ssize_t size = read(out->fd, chunk, sizeof chunk);
+  int *fd = &job->out[which][0];
+  if (*fd < 0) return -1;
+  ssize_t size = read(*fd, chunk, sizeof chunk);
   if (size < 0) return errno == EINTR ? 1 : 0;
   if (size == 0) {
-    close(out->fd);
-    out->fd = -1;
+    shut(fd);
     return -1;
   }
-  uint64_t room = out->seen < cap ? cap - out->seen : 0;
-  if (room > 0) send_frame(out->type, NULL, 0, chunk, (uint32_t)((uint64_t)size < room ? (uint64_t)size : room));
-  out->seen += (uint64_t)size;
+  uint64_t cap = which == RESULT ? MAX_RESULT : job->cap;
+  uint64_t room = seen[which] < cap ? cap - seen[which] : 0;
+  if (room > 0) send_frame(types[which], NULL, 0, chunk, (uint32_t)((uint64_t)size < room ? (uint64_t)size : room));
+  seen[which] += (uint64_t)size;
   return 1;
 }
 
@@ -77,7 +82,7 @@ static void child(char **argv, char **env, int in, int out, int err, int status)
 }
 
 // the strings of the frame as a NULL-ended list over one copy
-static char **strings(const uint8_t **at, const uint8_t *end) {
+char **strings(const uint8_t **at, const uint8_t *end) {
   if (end - *at < 4) fatal("a broken run frame");
   uint32_t count = get_u32(*at);
   *at += 4;
@@ -94,25 +99,27 @@ static char **strings(const uint8_t **at, const uint8_t *end) {
   return list;
 }
 
-static void free_strings(char **list) {
+void free_strings(char **list) {
   for (char **one = list; *one != NULL; one++) free(*one);
   free(list);
 }
 
-static void answer(enum cause cause, int value, const struct output *outs, uint64_t wall, int oom, int pids) {
-  uint8_t body[32];
+static void answer(enum cause cause, int value, uint64_t wall, int oom, int pids, int candidate_end) {
+  uint8_t body[44];
   body[0] = cause;
   put_u32(body + 1, (uint32_t)value);
-  put_u64(body + 5, outs[0].seen);
-  put_u64(body + 13, outs[1].seen);
+  put_u64(body + 5, seen[OUT]);
+  put_u64(body + 13, seen[ERR]);
   put_u64(body + 21, wall);
   body[29] = (uint8_t)oom;
   body[30] = (uint8_t)pids;
-  send_frame('z', body, 31, NULL, 0);
+  put_u64(body + 31, seen[RESULT]);
+  put_u32(body + 39, (uint32_t)candidate_end);
+  send_frame('z', body, 43, NULL, 0);
 }
 
 // Serves the channel while a command runs. 1: the driver wants it ended.
-static int serve_channel(void) {
+int serve_channel(void) {
   struct frame frame;
   if (!wire_fill()) _exit(0);
   int abort = 0;
@@ -125,109 +132,125 @@ static int serve_channel(void) {
   return abort;
 }
 
-static void attend(pid_t pid, struct output *outs, int in, uint32_t timeout_ms, uint32_t cap) {
-  uint64_t start = now_us(), end = start + (uint64_t)timeout_ms * 1000;
+void reaped(pid_t pid, int status) {
+  nursery_died(pid);
+  // one that was dying of something else when we killed it keeps that as its end
+  if (pid != candidate || (killing && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) return;
+  candidate_status = status | 1 << 16;
+}
+
+static void feed(struct job *job, size_t *written) {
+  ssize_t size = write(job->in[1], input + *written, input_size - *written);
+  if (size > 0) *written += (size_t)size;
+  if ((size < 0 && errno != EAGAIN && errno != EINTR) || *written == input_size) shut(&job->in[1]);
+}
+
+static void attend(struct job *job) {
+  uint64_t end = job->start + (uint64_t)job->timeout_ms * 1000;
   uint64_t oom = counter(OOM_KILLS), pids = counter(PIDS_REFUSED);
   size_t written = 0;
   int status = 0, over = 0;
   enum cause cause = EXITED;
+  candidate = job->candidate;
+  candidate_status = killing = 0;
   while (!over) {
     uint64_t now = now_us();
     if (now >= end) {
       cause = TIMED_OUT;
       break;
     }
-    struct pollfd fds[5] = {{.fd = 0, .events = POLLIN}, {.fd = child_signals, .events = POLLIN}, {.fd = outs[0].fd, .events = POLLIN},
-                            {.fd = outs[1].fd, .events = POLLIN}, {.fd = in, .events = POLLOUT}};
-    if (poll(fds, 5, (int)((end - now) / 1000 + 1 > 1000 ? 1000 : (end - now) / 1000 + 1)) < 0) continue;
+    struct pollfd fds[6] = {{.fd = 0, .events = POLLIN},
+                            {.fd = child_signals, .events = POLLIN},
+                            {.fd = job->in[1], .events = POLLOUT},
+                            {.fd = job->out[OUT][0], .events = POLLIN},
+                            {.fd = job->out[ERR][0], .events = POLLIN},
+                            {.fd = job->out[RESULT][0], .events = POLLIN}};
+    uint64_t wait = (end - now) / 1000 + 1;
+    if (poll(fds, 6, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) {
       cause = ABORTED;
       break;
     }
-    if (fds[2].revents) take(&outs[0], cap);
-    if (fds[3].revents) take(&outs[1], cap);
-    if (fds[4].revents) {
-      ssize_t size = write(in, input + written, input_size - written);
-      if (size > 0) written += (size_t)size;
-      if ((size < 0 && errno != EAGAIN && errno != EINTR) || written == input_size) {
-        close(in);
-        in = -1;
-      }
-    }
+    if (fds[2].revents) feed(job, &written);
+    for (int which = 0; which < OUTPUTS; which++)
+      if (fds[3 + which].revents) take(job, which);
     if (fds[1].revents) {
       struct signalfd_siginfo drop[16];
       while (read(child_signals, drop, sizeof drop) > 0) {}
       int one;
       pid_t ended;
-      while ((ended = waitpid(-1, &one, WNOHANG)) > 0)
-        if (ended == pid) {
-          status = one;
-          over = 1;
-        }
+      while ((ended = waitpid(-1, &one, WNOHANG)) > 0) {
+        reaped(ended, one);
+        if (ended != job->pid) continue;
+        status = one;
+        over = 1;
+      }
     }
   }
-  uint64_t wall = now_us() - start;
-  if (in >= 0) close(in);
-  if (kill_all(0, NULL) != 0) fatal("a process survived its kill");
-  for (int i = 0; i < 2; i++) {
-    while (take(&outs[i], cap) > 0) {}
-    if (outs[i].fd >= 0) close(outs[i].fd);
+  uint64_t wall = now_us() - job->start;
+  shut(&job->in[1]);
+  int lost = job->graded && nursery == 0;
+  if (job->graded && !job->keep) nursery_end();
+  killing = 1;
+  if (kill_all() != 0) fatal("a process survived its kill");
+  if (lost || (job->graded && job->keep && nursery == 0)) fatal("the prepared interpreter died under a grade");
+  for (int which = 0; which < OUTPUTS; which++) {
+    while (take(job, which) > 0) {}
+    shut(&job->out[which][0]);
   }
   int value = 0;
   if (cause == EXITED && WIFSIGNALED(status)) {
     cause = SIGNALLED;
     value = WTERMSIG(status);
   } else if (cause == EXITED) value = WEXITSTATUS(status);
-  answer(cause, value, outs, wall, counter(OOM_KILLS) > oom, counter(PIDS_REFUSED) > pids);
+  answer(cause, value, wall, counter(OOM_KILLS) > oom, counter(PIDS_REFUSED) > pids, candidate_status);
+  candidate = 0;
 }
 
-static void close_pair(int *pair) {
-  for (int i = 0; i < 2; i++)
-    if (pair[i] >= 0) close(pair[i]);
+int job_pipes(struct job *job) {
+  job->in[0] = job->in[1] = -1;
+  for (int which = 0; which < OUTPUTS; which++) job->out[which][0] = job->out[which][1] = -1;
+  for (int which = 0; which < (job->graded ? OUTPUTS : RESULT); which++)
+    if (pipe2(job->out[which], O_CLOEXEC) != 0 || fcntl(job->out[which][0], F_SETFL, O_NONBLOCK) != 0) return errno;
+  if (input_size == 0) job->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  else if (pipe2(job->in, O_CLOEXEC) != 0 || fcntl(job->in[1], F_SETFL, O_NONBLOCK) != 0) return errno;
+  return job->in[0] < 0 ? errno : 0;
+}
+
+void job_run(struct job *job, int error, enum cause cause) {
+  memset(seen, 0, sizeof seen);
+  shut(&job->in[0]);
+  for (int which = 0; which < OUTPUTS; which++) shut(&job->out[which][1]);
+  if (error == 0 && cause == EXITED) attend(job);
+  else {
+    if (kill_all() != 0) fatal("a process survived its kill");
+    answer(cause == EXITED ? NOT_STARTED : cause, error, 0, 0, 0, 0);
+  }
+  shut(&job->in[1]);
+  for (int which = 0; which < OUTPUTS; which++) shut(&job->out[which][0]);
+  drop_input();
 }
 
 void run_command(const struct frame *frame) {
   if (frame->size < 16) fatal("a broken run frame");
-  uint32_t timeout_ms = get_u32(frame->body), cap = get_u32(frame->body + 4);
+  struct job job = {.timeout_ms = get_u32(frame->body), .cap = get_u32(frame->body + 4)};
   const uint8_t *at = frame->body + 8, *end = frame->body + frame->size;
   char **argv = strings(&at, end), **env = strings(&at, end);
-  struct output outs[2] = {{.fd = -1, .type = 'o'}, {.fd = -1, .type = 'e'}};
-  int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1}, status[2] = {-1, -1}, error = 0;
-  pid_t pid = -1;
+  int status[2] = {-1, -1}, error = job_pipes(&job);
   if (argv[0] == NULL) error = EINVAL;
-  else if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(status, O_CLOEXEC) != 0) error = errno;
-  else if (input_size > 0 ? pipe2(in, O_CLOEXEC) != 0 : (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) error = errno;
-  else if ((pid = fork()) < 0) error = errno;
-  else if (pid == 0) child(argv, env, in[0], out[1], err[1], status[1]);
-  int *ours[4] = {&in[0], &out[1], &err[1], &status[1]};
-  for (int i = 0; i < 4; i++)
-    if (*ours[i] >= 0) {
-      close(*ours[i]);
-      *ours[i] = -1;
-    }
-  if (pid > 0) {
+  else if (error == 0 && pipe2(status, O_CLOEXEC) != 0) error = errno;
+  job.start = now_us();
+  if (error == 0 && (job.pid = fork()) < 0) error = errno;
+  if (error == 0 && job.pid == 0) child(argv, env, job.in[0], job.out[OUT][1], job.out[ERR][1], status[1]);
+  shut(&status[1]);
+  if (error == 0) {
     ssize_t size;
     do size = read(status[0], &error, sizeof error);
     while (size < 0 && errno == EINTR);
     if (size != sizeof error) error = 0;
   }
-  if (pid > 0 && error == 0) {
-    for (int i = 0; i < 2; i++) {
-      outs[i].fd = i == 0 ? out[0] : err[0];
-      fcntl(outs[i].fd, F_SETFL, O_NONBLOCK);
-    }
-    if (in[1] >= 0) fcntl(in[1], F_SETFL, O_NONBLOCK);
-    attend(pid, outs, in[1], timeout_ms, cap);
-    in[1] = out[0] = err[0] = -1;  // attend has closed them
-  } else {
-    if (kill_all(0, NULL) != 0) fatal("a process survived its kill");
-    answer(NOT_STARTED, error, outs, 0, 0, 0);
-  }
-  close_pair(in);
-  close_pair(out);
-  close_pair(err);
-  close_pair(status);
+  shut(&status[0]);
+  job_run(&job, error, EXITED);
   free_strings(argv);
   free_strings(env);
-  drop_input();
 }

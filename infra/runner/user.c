@@ -1,7 +1,9 @@
-// The border to the untrusted uid: taking it on for a moment, giving a child to it for good, killing all that is its own.
+// The border to the untrusted uids: taking one on for a moment, giving a child to it for good, killing all that is its own.
 // A kill needs neither CAP_KILL nor a fork: as that uid (the real one too, or root's processes would be hit), kill(-1)
-// reaches exactly what the commands started; the saved uid 0 is the way back.
+// reaches exactly what was started under it; the saved uid 0 is the way back.
 #include "box.h"
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -50,9 +52,13 @@ uint64_t counter(int which) {
   return 0;
 }
 
-void become_user(void) {
-  if (setresgid(settings.gid, settings.gid, 0) != 0 || setresuid(settings.uid, settings.uid, 0) != 0)
-    fatal("cannot take on the box's uid");
+const char *const place_folder[3] = {"/work", "/judge", "/farm"};
+
+void become(enum place place) {
+  if (place == FARM) return;
+  uid_t uid = place == WORK ? settings.uid : settings.judge_uid;
+  gid_t gid = place == WORK ? settings.gid : settings.judge_gid;
+  if (setresgid(gid, gid, 0) != 0 || setresuid(uid, uid, 0) != 0) fatal("cannot take on an uid of the box");
 }
 
 void become_root(void) {
@@ -86,10 +92,8 @@ static void close_io_uring(void) {
   if (prctl(PR_SET_SECCOMP, 2, &program) != 0) _exit(74);
 }
 
-void user_for_good(void) {
-  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (score < 0 || write(score, "1000", 4) != 4) _exit(74);
-  close(score);
+// What holds for everything that is started here, the nursery and what it forks included.
+void bounds(void) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, settings.file_bytes);
   limit(RLIMIT_NOFILE, 1024);
@@ -100,34 +104,64 @@ void user_for_good(void) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void filter_for_good(void) {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(74);
+  close_io_uring();
+}
+
+void user_for_good(void) {
+  int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (score < 0 || write(score, "1000", 4) != 4) _exit(74);
+  close(score);
+  bounds();
   if (setresgid(settings.gid, settings.gid, settings.gid) != 0) _exit(74);
   if (setresuid(settings.uid, settings.uid, settings.uid) != 0) _exit(74);
   uint32_t header[2] = {0x20080522, 0}, empty[6] = {0};  // capability version 3, this process; three sets of 64 bits
   if (syscall(SYS_capset, header, empty) != 0) _exit(74);
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(74);
-  close_io_uring();
+  filter_for_good();
   uid_t real, effective, saved;
   if (getresuid(&real, &effective, &saved) != 0 || real != settings.uid || effective != settings.uid || saved != settings.uid)
     _exit(74);
 }
 
-int kill_all(pid_t main_pid, int *main_status) {
+int others(void) {
+  DIR *folder = opendir("/proc");
+  if (folder == NULL) fatal("cannot read /proc");
+  struct dirent *entry;
+  int count = 0;
+  while ((entry = readdir(folder)) != NULL)
+    if (isdigit((unsigned char)entry->d_name[0])) {
+      pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+      if (pid != 1 && pid != nursery) count++;
+    }
+  closedir(folder);
+  return count;
+}
+
+// Without a nursery the end is told by ECHILD: all orphans are ours. With one there is always a child, and it may have
+// forked one that is still on its way to an untrusted uid, so the list of processes tells.
+int kill_all(void) {
   uint64_t end = now_us() + 10000000;
   for (;;) {
-    become_user();
-    kill(-1, SIGKILL);
-    become_root();
+    for (enum place place = WORK; place <= JUDGE; place++) {
+      become(place);
+      kill(-1, SIGKILL);
+      become_root();
+    }
     for (;;) {
       int status;
       pid_t pid = waitpid(-1, &status, WNOHANG);
       if (pid < 0 && errno == ECHILD) return 0;
       if (pid <= 0) break;
-      if (pid == main_pid && main_status != NULL) *main_status = status;
+      reaped(pid, status);
     }
+    if (nursery != 0 && others() == 0) return 0;
     if (now_us() > end) return -1;
     struct signalfd_siginfo drop[16];
     struct pollfd wait = {.fd = child_signals, .events = POLLIN};
-    poll(&wait, 1, 10);
+    poll(&wait, 1, nursery != 0 ? 1 : 10);
     while (read(child_signals, drop, sizeof drop) > 0) {}
   }
 }

@@ -4,7 +4,7 @@
 
 import type { Value, ValueMap } from './json/value.ts';
 import type { Diagnostic } from './outcome.ts';
-import type { Box, BoxLost } from './sandbox.ts';
+import type { Box, BoxLost, GradeLevel } from './sandbox.ts';
 
 export interface StepResult {
   observation: Value;
@@ -39,7 +39,9 @@ export interface Environment {
   /** A text completion as an action: the last fenced block, else all of it, in the form this environment takes. */
   parseCompletion(text: string): Value;
   /** How its grades are judged, for the certificate. */
-  readonly grade: 'in-process' | 'outside' | 'verifier';
+  readonly grade: GradeLevel | 'outside' | 'verifier';
+  /** Whether a prepared interpreter made its grades; absent where there is none of its kind. */
+  readonly warm?: 'python3' | null;
 }
 
 /** The environment itself is at fault (a seed script that fails, files that do not fit), not the action: no result, never a reward. */

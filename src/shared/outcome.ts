@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { claimSchema } from './claim.ts';
+import { GRADE_LEVELS } from './sandbox.ts';
 
 /** Why a member has no result (INTERFACE, group record). */
 export const CAUSES = [
@@ -45,8 +46,11 @@ export const certificateSchema = z.strictObject({
   runner: z.string().nullable(),
   /** `fresh`: a box of its own. `subprocess`: no isolation, asked for by name. `none`: nothing untrusted ran. */
   isolation: z.enum(['fresh', 'subprocess', 'none']),
-  /** `in-process`: the judged code shares a process with its check. `outside`: compared outside the sandbox. `verifier`, `none`. */
-  grade: z.enum(['in-process', 'outside', 'verifier']),
+  /** `apart`: judged in a process and by a user that the judged code has no way into. `in-process`: it shares a process with
+   *  its check, which came to its end. `exit`: a command's status alone. `outside`: compared outside the sandbox. `verifier`. */
+  grade: z.enum([...GRADE_LEVELS, 'outside', 'verifier']),
+  /** A prepared interpreter made the grade; absent: none did. */
+  warm: z.literal('python3').optional(),
   reward: finite,
   report_sha256: z.string().nullable(),
 });

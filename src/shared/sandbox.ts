@@ -60,6 +60,52 @@ export interface CommandResult {
   wallMs: number;
 }
 
+/** A Python check whose grade rests on more than an exit status (docs/grades.md). */
+export interface Check {
+  /** `apart`: under a user of its own, the judged code in another process under another user. `in-process`: with a
+   *  proof that the check came to its end, in the judged code's own process. */
+  kind: GradeLevel & ('apart' | 'in-process');
+  /** A name on the image's PATH or an absolute path, never where untrusted code can write. */
+  interpreter: string;
+  /** The check's file by its normalised path, else `module` is what runs as `-m` would run it. */
+  file: string | null;
+  module: string | null;
+  /** `sys.argv` after the interpreter: the file as the task names it (or the module), and its arguments. */
+  argv: string[];
+  /** The task's files as the agent left them, by normalised path. */
+  files: ReadonlyMap<string, Uint8Array>;
+  /** Files of the check: they win over `files`, and what is Python among them is never where the judged code can read it (apart). */
+  hidden: ReadonlyMap<string, Uint8Array>;
+  /** Paths of the task's own files. */
+  own: readonly string[];
+  /** The interpreter stays for the next grade in the same box. */
+  warm: boolean;
+  timeoutMs: number;
+  outputBytes: number;
+  signal?: AbortSignal;
+}
+
+/** What a grade can prove, the weakest last. */
+export const GRADE_LEVELS = ['apart', 'in-process', 'exit'] as const;
+export type GradeLevel = (typeof GRADE_LEVELS)[number];
+
+/** `launch` here means that the interpreter did not start the check: never the judged code's doing. */
+export interface GradeResult extends CommandResult {
+  status: 'graded';
+  /** How it was judged: lower than asked for where a driver cannot do more. */
+  level: GradeLevel;
+  passed: boolean;
+  /** Why not, in the harness's words, for people; nothing that is recorded depends on it. */
+  why: string | null;
+  /** The signal that ended the candidate of a grade made apart before the judge was done, else null. */
+  candidateSignal: number | null;
+}
+
+export type Grade =
+  | GradeResult
+  /** A file could not be laid; `hidden`: one of the check's own. */
+  | { status: 'not_laid'; hidden: boolean; path: string; reason: 'escape' | 'disk' | 'other'; message: string };
+
 /** Files of the work folder as bytes; `truncated` where a cap on bytes, entries or depth cut the listing. */
 export interface Listing {
   files: Map<string, Buffer>;
@@ -79,6 +125,9 @@ export interface Box {
   ): Promise<{ ok: true } | { ok: false; path: string; reason: 'escape' | 'disk' | 'other'; message: string }>;
   /** Runs one command in the work folder. When it ends, by itself or not, everything it left running is killed before this returns. */
   run(command: Command): Promise<CommandResult>;
+  /** Empties the box, lays the check's files and grades by them: everything that ran before is dead by then, everything
+   *  that the grade started is dead before this returns. */
+  grade(check: Check): Promise<Grade>;
   /** Regular files under the work folder (relative POSIX paths, code-point order), read without following links. */
   read(caps: { maxBytes: number; maxEntries: number }): Promise<Listing>;
   /** Kills everything and empties the work folder, /tmp and shared memory. Throws BoxLost if anything survived: the box must then be closed. */

@@ -4,6 +4,8 @@
 import type { Problem } from '../environment.ts';
 import { dumpJson } from '../json/json.ts';
 import { isMap, mapOf, type Value, type ValueMap } from '../json/value.ts';
+import { GRADE_LEVELS } from '../sandbox.ts';
+import { checkShape } from './check-shape.ts';
 import {
   aList,
   anArgv,
@@ -102,23 +104,50 @@ const CHECK: Field[] = [
   { name: 'command', check: anArgv },
   { name: 'files', check: writableFiles, fallback: new Map() },
   { name: 'timeout', check: aTimeout, fallback: CHECK_SECONDS },
-  {
-    name: 'kind',
-    check: (value, path, problems) => {
-      if (value !== 'exit') {
-        problems.push({ path, message: `${shown(value)} is given; "exit" is allowed, other kinds are not built yet` });
-      }
-    },
-    fallback: 'exit',
-  },
+  { name: 'kind', check: (value, path, problems) => aKind(value, path, problems), fallback: 'exit' },
 ];
+/** Left out of the resolved config where it is not given. */
+const WARM: Field = { name: 'warm', check: (value, path, problems) => aWarm(value, path, problems), fallback: null };
+
+const aKind: Check = (value, path, problems) => {
+  if (!GRADE_LEVELS.some((level) => level === value))
+    problems.push({ path, message: `${shown(value)} is given; allowed: ${GRADE_LEVELS.join(', ')}` });
+};
+
+const aWarm: Check = (value, path, problems) => {
+  if (value !== 'python3') problems.push({ path, message: `${shown(value)} is given; allowed: python3` });
+};
 
 const aCheck: Check = (value, path, problems) => {
-  if (isMap(value) && value.has('warm')) {
-    problems.push({ path: `${path}.warm`, message: 'warm checks are not built yet' });
-    checkFields(new Map([...value].filter(([key]) => key !== 'warm')), path, CHECK, problems);
-  } else checkFields(value, path, CHECK, problems);
+  const before = problems.length;
+  checkFields(value, path, [...CHECK, WARM], problems);
+  if (!isMap(value) || problems.length > before) return;
+  const shape = checkShape(value);
+  const kind = value.get('kind') ?? shape.level;
+  if (kind === 'apart' && shape.level !== 'apart')
+    problems.push({
+      path: `${path}.kind`,
+      message: `"apart" needs a command of python3, a file of check.files and its arguments, without options of the interpreter; ${shape.because}`,
+    });
+  if (kind === 'in-process' && shape.level === 'exit')
+    problems.push({
+      path: `${path}.kind`,
+      message: `"in-process" needs a command of python3 and a file, or python3 -m and a module; ${shape.because}`,
+    });
+  if (value.has('warm') && kind === 'exit')
+    problems.push({
+      path: `${path}.warm`,
+      message: `a prepared interpreter grades "apart" and "in-process", and this check is "exit"${value.has('kind') ? '' : `: ${shape.because}`}`,
+    });
 };
+
+/** With what its command's shape makes of a check that does not say its kind. */
+function resolveCheck(check: ValueMap): ValueMap {
+  const filled = fillFields(check, CHECK);
+  if (!check.has('kind')) filled.set('kind', checkShape(check).level);
+  if (check.has('warm')) filled.set('warm', check.get('warm') as Value);
+  return filled;
+}
 
 const CODE_TASK: Field[] = [
   { name: 'files', check: oneOrMoreFiles },
@@ -182,7 +211,7 @@ export const ENVIRONMENT_CONFIGS: ReadonlyMap<string, EnvironmentConfig> = new M
   }),
   define('code-task', CODE_TASK, {
     usesSandbox: true,
-    resolve: (filled) => filled.set('check', fillFields(filled.get('check') as ValueMap, CHECK)),
+    resolve: (filled) => filled.set('check', resolveCheck(filled.get('check') as ValueMap)),
   }),
   define('terminal', TERMINAL, { usesSandbox: true }),
   define('text', [], { usesSandbox: false }),

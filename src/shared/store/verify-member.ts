@@ -3,6 +3,7 @@
 
 import { isMap, type ValueMap } from '../json/value.ts';
 import { type Completed, MAX_ATTEMPTS, type Member } from '../outcome.ts';
+import { GRADE_LEVELS } from '../sandbox.ts';
 import { clipped, SHAPED, shapedSum } from '../shaped-total.ts';
 import { ENVIRONMENT_CONFIGS } from '../spec/environment-config.ts';
 
@@ -64,6 +65,11 @@ function certificateFaults(member: Completed): string[] {
     faults.push(`its certificate names a box, and ${certificate.env} opens none`);
   if (certificate.env === 'text' && certificate.grade !== 'verifier')
     faults.push(`its certificate says that ${certificate.grade} graded a text`);
+  const level = GRADE_LEVELS.find((one) => one === certificate.grade);
+  if (level !== undefined && certificate.env !== 'code-task')
+    faults.push(`its certificate says that ${certificate.env} was graded ${level}`);
+  if (certificate.warm !== undefined && (level === undefined || level === 'exit'))
+    faults.push(`its certificate names a prepared interpreter for a grade ${certificate.grade}`);
   return faults;
 }
 

@@ -104,6 +104,7 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
       runner: usedBox?.runnerHash ?? null,
       isolation: usedBox?.isolation ?? 'none',
       grade: environment.grade,
+      ...(environment.warm ? { warm: environment.warm } : {}),
       reward: episode.totalReward,
       report_sha256: null,
     };

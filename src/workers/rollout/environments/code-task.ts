@@ -1,14 +1,28 @@
 // `code-task`: edit a small repository until its check passes. crucible's environment with the check as data: a command
-// that must exit 0 over the files and the check's own hidden files, which are laid in last and win over every edit.
-// The judged code shares a process with its check: such a grade can be forged, and the certificate says `in-process`.
+// that must exit 0 over the files and the check's own hidden files, which win over every edit. No agent's process ever
+// runs before it: edits are data. How a check is judged is read off the task (check-shape.ts): apart, in process with a
+// proof that it came to its end, or by its exit status alone; the certificate says which (docs/grades.md).
 
-import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
+import {
+  type Environment,
+  type EnvironmentContext,
+  EnvironmentError,
+  type StepResult,
+} from '../../../shared/environment.ts';
 import { parseJson } from '../../../shared/json/json.ts';
 import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
 import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
-import { layFiles } from '../../../shared/safe-path.ts';
-import type { BoxLost } from '../../../shared/sandbox.ts';
+import { layFiles, safePath } from '../../../shared/safe-path.ts';
+import {
+  type Box,
+  type BoxLost,
+  type Command,
+  type CommandResult,
+  GRADE_LEVELS,
+  type GradeLevel,
+} from '../../../shared/sandbox.ts';
+import { checkShape } from '../../../shared/spec/check-shape.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
@@ -20,7 +34,7 @@ const GROWTH_BYTES = 16 * 1024 * 1024;
 
 export class CodeTaskEnvironment implements Environment {
   readonly name = 'code-task';
-  readonly grade = 'in-process';
+  grade: GradeLevel;
   private readonly settings: ValueMap;
   private readonly context: EnvironmentContext;
   private current: ValueMap = new Map();
@@ -29,6 +43,13 @@ export class CodeTaskEnvironment implements Environment {
   constructor(config: ValueMap, context: EnvironmentContext) {
     this.settings = config;
     this.context = context;
+    const check = config.get('check') as ValueMap;
+    this.grade = check.get('kind') as GradeLevel;
+  }
+
+  get warm(): 'python3' | null {
+    const check = this.settings.get('check') as ValueMap;
+    return check.get('warm') === 'python3' && this.grade !== 'exit' ? 'python3' : null;
   }
 
   async reset(_seed: Value): Promise<Value> {
@@ -79,25 +100,69 @@ export class CodeTaskEnvironment implements Environment {
     return mapOf({ [[...this.initial().keys()][0] as string]: block });
   }
 
-  private async gradeCurrent(): Promise<{ passed: boolean; diagnostics: Diagnostic[] }> {
+  private async gradeCurrent(): Promise<Graded> {
     const check = this.settings.get('check') as ValueMap;
     // In path order, as a saved file has them: two spellings of one path must not depend on who wrote first.
     const laid = layFiles([...this.current].sort(([a], [b]) => compareCodePoints(a, b)));
     if (!laid.ok) return { passed: false, diagnostics: laid.escape ? ['escape'] : [] };
-    const hidden = check.get('files') as ValueMap;
-    const files = withHidden(laid.files, hidden);
-    if (!files) return { passed: false, diagnostics: [] };
+    const own = layFiles(check.get('files') as ValueMap);
+    if (!own.ok) throw new EnvironmentError(`the check's own files cannot be laid: ${own.error}`);
+    const files = withHidden(laid.files, own.files);
     const box = await this.context.box();
+    const shape = checkShape(check);
+    if (check.get('kind') === 'exit' || shape.level === 'exit') return this.gradeByExit(box, check, files);
+    const grade = await box.grade({
+      kind: check.get('kind') as 'apart' | 'in-process',
+      interpreter: shape.interpreter,
+      file: shape.file,
+      module: shape.module,
+      argv: shape.argv,
+      files: laid.files,
+      hidden: own.files,
+      own: [...this.initial().keys()].flatMap((name) => pathOf(name)),
+      warm: check.get('warm') === 'python3',
+      ...this.bounds(check),
+    });
+    if (grade.status === 'not_laid') return this.notLaid(grade, grade.hidden);
+    this.lower(grade.level);
+    if (grade.cause === 'launch') throw this.notStarted(grade);
+    const diagnostics = diagnosticsOf(grade);
+    if (grade.candidateSignal !== null && !diagnostics.includes('signal')) diagnostics.push('signal');
+    return { passed: grade.passed, diagnostics };
+  }
+
+  private async gradeByExit(box: Box, check: ValueMap, files: ReadonlyMap<string, Buffer>): Promise<Graded> {
     await box.reset();
     const written = await box.write(files);
-    if (!written.ok) return { passed: false, diagnostics: written.reason === 'other' ? [] : [written.reason] };
-    const result = await box.run({
-      argv: check.get('command') as string[],
-      timeoutMs: stepLimit(this.context, check.get('timeout')).ms,
-      outputBytes: this.context.outputBytes,
-      signal: this.context.signal,
-    });
+    const hidden = check.get('files') as ValueMap;
+    if (!written.ok) return this.notLaid(written, [...hidden.keys()].flatMap(pathOf).includes(written.path));
+    const argv = check.get('command') as string[];
+    const result = await box.run({ argv, ...this.bounds(check) });
+    this.lower('exit');
+    const imageAtFault = box.isolation !== 'subprocess' && !couldBeTheAgents(argv[0] as string, hidden);
+    if (result.cause === 'launch' && imageAtFault) throw this.notStarted(result);
     return { passed: result.cause === 'exit' && result.exitCode === 0, diagnostics: diagnosticsOf(result) };
+  }
+
+  private bounds(check: ValueMap): Pick<Command, 'timeoutMs' | 'outputBytes' | 'signal'> {
+    const { ms } = stepLimit(this.context, check.get('timeout'));
+    return { timeoutMs: ms, outputBytes: this.context.outputBytes, signal: this.context.signal };
+  }
+
+  /** An episode's certificate names the weakest of its grades. */
+  private lower(level: GradeLevel): void {
+    if (GRADE_LEVELS.indexOf(level) > GRADE_LEVELS.indexOf(this.grade)) this.grade = level;
+  }
+
+  private notLaid(fault: { path: string; reason: string; message: string }, hidden: boolean): Graded {
+    if (hidden && fault.reason === 'other')
+      throw new EnvironmentError(`the check's file ${fault.path} cannot be written: ${fault.message}`);
+    const told = fault.reason === 'disk' || fault.reason === 'escape';
+    return { passed: false, diagnostics: told ? [fault.reason as Diagnostic] : [] };
+  }
+
+  private notStarted(result: CommandResult): EnvironmentError {
+    return new EnvironmentError(`the check cannot be started: ${result.launchError?.message ?? 'unknown'}`);
   }
 
   /** Why these files cannot be the state, or null. */
@@ -123,16 +188,30 @@ function bytesOf(files: ValueMap): number {
   return bytes;
 }
 
-/** Hidden files win: what stands where they must lie, or their folders, gives way. Null if they cannot be laid at all. */
-function withHidden(files: ReadonlyMap<string, Buffer>, hidden: ValueMap): Map<string, Buffer> | null {
-  const wanted = layFiles(hidden);
-  if (!wanted.ok) return null;
-  const paths = [...wanted.files.keys()];
+/** Hidden files win: what stands where they must lie, or their folders, gives way. */
+function withHidden(files: ReadonlyMap<string, Buffer>, hidden: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
+  const paths = [...hidden.keys()];
   const inTheWay = (path: string): boolean =>
     paths.some((own) => own === path || own.startsWith(`${path}/`) || path.startsWith(`${own}/`));
-  return new Map([...[...files].filter(([path]) => !inTheWay(path)), ...wanted.files]);
+  return new Map([...[...files].filter(([path]) => !inTheWay(path)), ...hidden]);
 }
 
+/** Normalised; none for a name that no file can have. */
+function pathOf(name: string): string[] {
+  const place = safePath(name);
+  return place.ok ? [place.path] : [];
+}
+
+/** Whether the program of a check is a file that an edit can have made or unmade: then it is the agent's that it does not
+ *  start. What the image has to have, and the check's own files, are not. */
+function couldBeTheAgents(program: string, hidden: ValueMap): boolean {
+  if (!program.includes('/')) return false;
+  const inside = program.startsWith('/work/') ? program.slice('/work/'.length) : program;
+  const place = safePath(inside);
+  return place.ok && ![...hidden.keys()].flatMap(pathOf).includes(place.path);
+}
+
+type Graded = { passed: boolean; diagnostics: Diagnostic[] };
 type Edits = { ok: true; edits: [string, Value][] } | { ok: false; error: string };
 
 /** `dict(action)`: an object, or a list of pairs (of two items, or of two characters), with text for keys. */

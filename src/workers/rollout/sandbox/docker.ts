@@ -9,6 +9,8 @@ import { type Box, BoxLost, type Labels, type SandboxDriver, type SandboxLimits 
 import { RunnerBox } from './box.ts';
 import { Channel, type Frame, u32, u64 } from './channel.ts';
 import { DockerEngine, EngineError } from './engine.ts';
+import type { Users } from './grading.ts';
+import { graderHash, Harness } from './harness.ts';
 import { type BoxImage, prepareImage, runnerHash } from './image.ts';
 
 export interface DockerDriverOptions {
@@ -16,6 +18,8 @@ export interface DockerDriverOptions {
   dockerHost: string | null;
   /** Folder of the runner's sources; default: the checkout's. */
   runnerSource?: string;
+  /** Folder of the grading harness; default: the checkout's. */
+  harnessSource?: string;
   /** Containers starting at once in this process. */
   startsAtOnce?: number;
   /** Absolute lifetime of a box. */
@@ -30,6 +34,10 @@ const HELLO_MS = 15_000;
 const REMOVED_MS = 5_000;
 /** What the runner and the kernel's own bookkeeping need beside the files. */
 const RESERVED_KB = 48 * 1024;
+/** Beside the pids of the spec: the runner, the nursery and a judge. */
+const OWN_PROCESSES = 3;
+/** The harness and its bytecode. */
+const FARM_KB = 2 * 1024;
 /** Boxes that die together were killed by something that befell the engine. */
 const TOGETHER_MS = 1_500;
 
@@ -44,7 +52,9 @@ class DockerDriver implements SandboxDriver {
   readonly #engine: DockerEngine;
   readonly #options: DockerDriverOptions;
   readonly #images = new Map<string, Promise<BoxImage>>();
-  readonly #boxes = new Map<RunnerBox, number>();
+  /** Each with its two untrusted uids. */
+  readonly #boxes = new Map<RunnerBox, Users>();
+  #harness: Harness | null = null;
   readonly #limit: ReturnType<typeof pLimit>;
   #deaths: number[] = [];
   readonly #opening = new Set<Promise<void>>();
@@ -58,7 +68,12 @@ class DockerDriver implements SandboxDriver {
 
   async prepare(image: string): Promise<{ imageId: string; runnerHash: string | null }> {
     const { imageId, runnerHash } = await this.#image(image);
-    return { imageId, runnerHash };
+    return { imageId, runnerHash: graderHash(runnerHash, this.#grading.hash) };
+  }
+
+  get #grading(): Harness {
+    this.#harness ??= new Harness(this.#options.harnessSource);
+    return this.#harness;
   }
 
   async answers(): Promise<boolean> {
@@ -118,12 +133,13 @@ class DockerDriver implements SandboxDriver {
     signal.throwIfAborted();
     if (this.#closed) throw new BoxLost('start', 'engine', 'start:closed', 'the driver is closed');
     const name = `rollout-farm-${randomBytes(8).toString('hex')}`;
-    const uid = this.#freeUid();
+    const users = this.#freeUsers();
+    const { candidate, judge } = users;
     const lifetimeMs = this.#options.lifetimeMs ?? LIFETIME_MS;
     const startedMs = Date.now();
     let channel: Channel | null = null;
     try {
-      const folders = tmpfsOf(limits, uid);
+      const folders = tmpfsOf(limits, users);
       await this.#engine.create({
         name,
         image: image.tag,
@@ -136,7 +152,7 @@ class DockerDriver implements SandboxDriver {
         },
         memoryBytes: limits.memoryMb * 1024 * 1024,
         nanoCpus: Math.round(Math.min(limits.cpus, image.engineCpus) * 1e9),
-        pids: limits.pids + 1,
+        pids: limits.pids + OWN_PROCESSES,
         tmpfs: folders,
       });
       signal.throwIfAborted();
@@ -145,20 +161,23 @@ class DockerDriver implements SandboxDriver {
       const removed = this.#engine.removed(name);
       signal.throwIfAborted();
       const hello = greeting(channel);
-      void channel.send('C', u32(uid), u32(uid), u64(limits.tmpfsMb * 1024 * 1024), u64(lifetimeMs), u64(SILENCE_MS));
+      const ids = [candidate, candidate, judge, judge].map((id) => u32(id));
+      void channel.send('C', ...ids, u64(limits.tmpfsMb * 1024 * 1024), u64(lifetimeMs), u64(SILENCE_MS));
       await Promise.all([this.#engine.start(name), hello]);
       signal.throwIfAborted();
       if (this.#closed) throw new Error('the driver was closed meanwhile');
       const end = () => this.#end(name, removed, box);
       const box: RunnerBox = new RunnerBox(channel, {
         imageId: image.imageId,
-        runnerHash: image.runnerHash,
+        runnerHash: graderHash(image.runnerHash, this.#grading.hash),
+        users,
+        harness: this.#grading,
         startMs: performance.now() - asked,
         path: image.path,
         judge: (running, why) => this.#judge(name, box, startedMs, running, why),
         end,
       });
-      this.#boxes.set(box, uid);
+      this.#boxes.set(box, users);
       return box;
     } catch (error) {
       channel?.destroy();
@@ -171,12 +190,18 @@ class DockerDriver implements SandboxDriver {
     }
   }
 
-  #freeUid(): number {
-    const used = new Set(this.#boxes.values());
-    for (;;) {
-      const uid = randomInt(10_000, 60_000);
-      if (!used.has(uid)) return uid;
-    }
+  #freeUsers(): Users {
+    const used = new Set([...this.#boxes.values()].flatMap(({ candidate, judge }) => [candidate, judge]));
+    const draw = (): number => {
+      for (;;) {
+        const uid = randomInt(10_000, 60_000);
+        if (!used.has(uid)) {
+          used.add(uid);
+          return uid;
+        }
+      }
+    };
+    return { candidate: draw(), judge: draw() };
   }
 
   async #end(name: string, removed: Promise<boolean>, box: RunnerBox): Promise<void> {
@@ -247,17 +272,21 @@ function greeting(channel: Channel): Promise<void> {
   });
 }
 
-/** The three writable folders. Their pages count as memory, so all of them and the reserve fit into it. */
-function tmpfsOf(limits: SandboxLimits, uid: number): Record<string, string> {
-  const askedKb = { work: limits.tmpfsMb * 1024, tmp: limits.tmpfsMb * 1024, shm: 16 * 1024 };
-  const freeKb = limits.memoryMb * 1024 - RESERVED_KB;
-  if (freeKb < 1024) throw new Error(`${limits.memoryMb} MB of memory are too few for a box: 49 at least`);
-  const scale = Math.min(1, freeKb / (askedKb.work + askedKb.tmp + askedKb.shm));
+/** The writable folders, and the one that only the runner writes to. Their pages count as memory, so all of them and the reserve fit into it. */
+function tmpfsOf(limits: SandboxLimits, users: Users): Record<string, string> {
+  const mb = limits.tmpfsMb * 1024;
+  const askedKb = { work: mb, tmp: mb, shm: 16 * 1024, judge: mb * 0.75 };
+  const freeKb = limits.memoryMb * 1024 - RESERVED_KB - FARM_KB;
+  if (freeKb < 1024) throw new Error(`${limits.memoryMb} MB of memory are too few for a box: 51 at least`);
+  const scale = Math.min(1, freeKb / Object.values(askedKb).reduce((sum, kb) => sum + kb, 0));
   const mount = (kb: number, inodes: number, rest: string) =>
     `rw,nosuid,nodev,exec,size=${Math.max(64, Math.floor(kb * scale))}k,nr_inodes=${inodes},${rest}`;
+  const owned = (uid: number, mode: string) => `uid=${uid},gid=${uid},mode=${mode}`;
   return {
-    '/work': mount(askedKb.work, 16_384, `uid=${uid},gid=${uid},mode=0755`),
+    '/work': mount(askedKb.work, 16_384, owned(users.candidate, '0755')),
     '/tmp': mount(askedKb.tmp, 4_096, 'mode=1777'),
     '/dev/shm': mount(askedKb.shm, 1_024, 'mode=1777'),
+    '/judge': mount(askedKb.judge, 4_096, owned(users.judge, '0700')),
+    '/farm': `rw,nosuid,nodev,noexec,size=${FARM_KB}k,nr_inodes=1024,uid=0,gid=0,mode=0755`,
   };
 }

@@ -28,7 +28,7 @@ interface Launch {
 export type LaunchCheck = { status: 'usable'; launch: Launch } | { status: 'refused'; code: string; message: string };
 
 /** The whole environment of a command: nothing of ours, nothing of the image's but PATH. */
-function commandEnvironment(command: Command, home: string, path: string): Record<string, string> {
+export function commandEnvironment(command: Command, home: string, path: string): Record<string, string> {
   return {
     PATH: path,
     HOME: home,

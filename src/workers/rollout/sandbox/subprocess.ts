@@ -12,14 +12,17 @@ import { messageOf } from '../../../shared/errors.ts';
 import {
   type Box,
   BoxLost,
+  type Check,
   type Command,
   type CommandResult,
+  type Grade,
   type Labels,
   type Listing,
   type SandboxDriver,
   type SandboxLimits,
 } from '../../../shared/sandbox.ts';
 import { byCodePoint, decodeText, placePath } from './box-text.ts';
+import { clearOf, commandOf } from './grading.ts';
 import { checkLaunch, DEFAULT_PATH, Head, notStarted, signalNumber } from './launch.ts';
 
 const MAX_DEPTH = 64;
@@ -202,6 +205,20 @@ class FolderBox implements Box {
 
   #at(path: Buffer): Buffer {
     return Buffer.concat([Buffer.from(`${this.work}/`), path]);
+  }
+
+  /** There is no other user here: the check is a plain command over all the files, and the grade says `exit`. */
+  async grade(check: Check): Promise<Grade> {
+    await this.reset();
+    const files = new Map([...clearOf(check.files, [...check.hidden.keys()]), ...check.hidden]);
+    const written = await this.write(files);
+    if (!written.ok) {
+      const { path, reason, message } = written;
+      return { status: 'not_laid', hidden: check.hidden.has(path), path, reason, message };
+    }
+    const result = await this.run(commandOf(check));
+    const passed = result.cause === 'exit' && result.exitCode === 0;
+    return { ...result, status: 'graded', level: 'exit', passed, why: null, candidateSignal: null };
   }
 
   read(caps: { maxBytes: number; maxEntries: number }): Promise<Listing> {
