@@ -20,7 +20,7 @@ enum { FOLDERS = 5 };
 static int dot(const char *name) { return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0)); }
 
 // Moves the folders inside `name` up beside it and removes the rest: a chain of any depth goes with two descriptors.
-static int flatten(int root, const char *name, uint64_t *serial) {
+static int flatten(int root, const char *name, uint64_t *serial, uint64_t *gone) {
   fchmodat(root, name, 0700, 0);
   int opened = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR *folder = opened < 0 ? NULL : fdopendir(opened);
@@ -30,12 +30,16 @@ static int flatten(int root, const char *name, uint64_t *serial) {
   }
   struct dirent *entry;
   while ((entry = readdir(folder)) != NULL) {
-    if (dot(entry->d_name) || unlinkat(opened, entry->d_name, 0) == 0) continue;
+    if (dot(entry->d_name)) continue;
+    if (unlinkat(opened, entry->d_name, 0) == 0) {
+      (*gone)++;
+      continue;
+    }
     char up[32];
     fchmodat(opened, entry->d_name, 0700, 0);
     do snprintf(up, sizeof up, ".gone-%llu", (unsigned long long)(*serial)++);
     while (faccessat(root, up, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
-    if (unlinkat(opened, entry->d_name, AT_REMOVEDIR) != 0) renameat(opened, entry->d_name, root, up);
+    if (unlinkat(opened, entry->d_name, AT_REMOVEDIR) == 0 || renameat(opened, entry->d_name, root, up) == 0) (*gone)++;
   }
   closedir(folder);
   return unlinkat(root, name, AT_REMOVEDIR);
@@ -43,21 +47,20 @@ static int flatten(int root, const char *name, uint64_t *serial) {
 
 // Until nothing is left, or nothing more goes: what is another uid's, that uid removes.
 static void empty(const char *path) {
-  uint64_t serial = 0, end = now_us() + 10000000;
-  for (int left = 1, gone = 1; left > 0 && gone > 0 && now_us() < end;) {
+  uint64_t serial = 0, gone = 1, end = now_us() + 10000000;
+  for (int left = 1; left > 0 && gone > 0 && now_us() < end;) {
     DIR *folder = opendir(path);
     if (folder == NULL) return;
     struct dirent *entry;
-    left = gone = 0;
+    left = 0;
+    gone = 0;
     while ((entry = readdir(folder)) != NULL) {
       if (dot(entry->d_name)) continue;
-      uint64_t before = serial;
-      if (unlinkat(dirfd(folder), entry->d_name, 0) == 0) {
-        gone++;
-        continue;
+      if (unlinkat(dirfd(folder), entry->d_name, 0) != 0) {
+        left++;
+        if (flatten(dirfd(folder), entry->d_name, &serial, &gone) != 0) continue;
       }
-      left++;
-      if (flatten(dirfd(folder), entry->d_name, &serial) == 0 || serial != before) gone++;
+      gone++;
     }
     closedir(folder);
   }

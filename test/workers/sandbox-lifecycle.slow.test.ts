@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { FarmError } from '../../src/shared/errors.ts';
 import { BoxLost } from '../../src/shared/sandbox.ts';
 import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts';
+import { graderHash, Harness } from '../../src/workers/rollout/sandbox/harness.ts';
 import { runnerHash } from '../../src/workers/rollout/sandbox/image.ts';
 import { LABELS, LIMITS, run } from './sandbox-contract.ts';
 
@@ -69,12 +70,12 @@ describe('the life of a box', () => {
       AutoRemove: true,
       Memory: 256 * 2 ** 20,
       MemorySwap: 256 * 2 ** 20,
-      PidsLimit: 129,
+      PidsLimit: 131,
       LogConfig: { Type: 'none' },
     });
     expect(facts.Mounts).toEqual([]);
     expect(JSON.stringify([facts.Args, facts.Config.Cmd])).not.toMatch(/\d{5}/);
-    expect([box.isolation, box.runnerHash]).toEqual(['fresh', runnerHash()]);
+    expect([box.isolation, box.runnerHash]).toEqual(['fresh', graderHash(runnerHash(), new Harness().hash)]);
     expect(box.startMs).toBeGreaterThan(0);
     await box.close();
     expect(await containers(farm)).toEqual([]);

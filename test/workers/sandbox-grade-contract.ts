@@ -1,0 +1,173 @@
+// What every sandbox driver promises of a grade (src/shared/sandbox.ts, `grade`), stated once and run on each of them.
+// What only users of their own can keep is in sandbox-grade.slow.test.ts.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Box, Check, Grade, GradeLevel, GradeResult, SandboxDriver } from '../../src/shared/sandbox.ts';
+import { bytes, LABELS, LIMITS, run } from './sandbox-contract.ts';
+
+export const DOUBLE = 'def double(n):\n    return 2 * n\n';
+export const CHECK =
+  "import solution\nfor n in (0, 1, -3, 10**20):\n    assert solution.double(n) == 2 * n\nprint('judged')\n";
+
+export function checkOf(solution: string, over: Partial<Check> = {}, hidden = CHECK): Check {
+  return {
+    kind: 'apart',
+    interpreter: 'python3',
+    file: 'check.py',
+    module: null,
+    argv: ['check.py'],
+    files: bytes({ 'solution.py': solution }),
+    hidden: bytes({ 'check.py': hidden }),
+    own: ['solution.py'],
+    warm: false,
+    timeoutMs: 10_000,
+    outputBytes: 64 * 1024,
+    ...over,
+  };
+}
+
+export function graded(grade: Grade): GradeResult {
+  if (grade.status !== 'graded') throw new Error(`not laid: ${grade.path}: ${grade.message}`);
+  return grade;
+}
+
+/** `reached`: the level that this driver can give for each kind. */
+export function gradeContract(
+  name: string,
+  make: () => SandboxDriver,
+  reached: Record<Check['kind'], GradeLevel>,
+): void {
+  describe(`${name}: grades`, () => {
+    let driver: SandboxDriver;
+    let box: Box;
+
+    beforeAll(async () => {
+      driver = make();
+      await driver.prepare(LIMITS.image);
+      box = await driver.open(LIMITS, LABELS, new AbortController().signal);
+    });
+    afterAll(() => driver.close());
+
+    for (const kind of ['apart', 'in-process'] as const)
+      for (const warm of [false, true])
+        describe(`${kind}${warm ? ', warm' : ''}`, () => {
+          const grade = async (solution: string, over: Partial<Check> = {}, hidden = CHECK) =>
+            graded(await box.grade(checkOf(solution, { kind, warm, ...over }, hidden)));
+
+          test('passes what is right and says at which level', async () => {
+            const right = await grade(DOUBLE);
+            expect(right).toMatchObject({ passed: true, level: reached[kind], cause: 'exit', exitCode: 0, why: null });
+            expect(right.stdout.toString()).toBe('judged\n');
+          });
+
+          test('fails what is wrong, with the reason for people on stderr', async () => {
+            const wrong = await grade('def double(n):\n    return 3\n');
+            expect(wrong).toMatchObject({ passed: false, cause: 'exit', exitCode: 1 });
+            expect(wrong.stderr.toString()).toContain('AssertionError');
+          });
+
+          test("tells the check's own status, and its arguments are its own", async () => {
+            const hidden = 'import sys\nprint(sys.argv)\nsys.exit(int(sys.argv[1]))\n';
+            const seven = await grade(DOUBLE, { argv: ['check.py', '7', 'ü'] }, hidden);
+            expect(seven).toMatchObject({ passed: false, cause: 'exit', exitCode: 7 });
+            expect(seven.stdout.toString()).toBe("['check.py', '7', 'ü']\n");
+            expect((await grade(DOUBLE, { argv: ['check.py', '0'] }, hidden)).passed).toBe(true);
+          });
+
+          test('starts from an empty box: nothing of before runs on or lies about', async () => {
+            await box.write(bytes({ 'left.txt': 'x', 'check.py': 'print("old")' }));
+            await run(box, ['sh', '-c', '(while true; do echo x >> grown; sleep 0.05; done) >/dev/null 2>&1 &']);
+            const hidden =
+              "import os, time\ntime.sleep(0.2)\nprint(sorted(set(os.listdir()) & {'left.txt', 'grown'}))\n";
+            expect((await grade(DOUBLE, {}, hidden)).stdout.toString()).toBe('[]\n');
+          });
+
+          test("the check's own files win over edits, also over a folder in their place", async () => {
+            const files = bytes({
+              'solution.py': 'def double(n):\n    return 3\n',
+              'check.py/__init__.py': 'print("ok")',
+            });
+            expect((await grade('', { files })).passed).toBe(false);
+            const shadow = bytes({ 'solution.py': 'def double(n):\n    return 3\n', 'check.py': 'print("ok")' });
+            expect((await grade('', { files: shadow })).passed).toBe(false);
+          });
+
+          test('ends at its deadline with all that it started, and keeps what was said by then', async () => {
+            const started = performance.now();
+            const hidden = "print('before', flush=True)\nimport solution\nsolution.double(1)\n";
+            const late = await grade('import time\ndef double(n):\n    time.sleep(60)\n', { timeoutMs: 900 }, hidden);
+            expect(late).toMatchObject({ passed: false, cause: 'timeout', exitCode: -1 });
+            expect(late.stdout.toString()).toBe('before\n');
+            expect(performance.now() - started).toBeLessThan(8_000);
+          });
+
+          test('keeps the head of what is printed and counts the rest', async () => {
+            const many = await grade(DOUBLE, { outputBytes: 100 }, "print('x' * 100_000)\n");
+            expect([many.stdout.length, many.stdoutBytes, many.passed]).toEqual([100, 100_001, true]);
+          });
+
+          test('is ended at once when it is not wanted any more, and the box grades on', async () => {
+            const stop = new AbortController();
+            const started = performance.now();
+            setTimeout(() => stop.abort(new Error('no more')), 300);
+            const slow = grade('import time\ntime.sleep(60)\n', { signal: stop.signal });
+            await expect(slow).rejects.toThrow('no more');
+            expect(performance.now() - started).toBeLessThan(5_000);
+            expect((await grade(DOUBLE)).passed).toBe(true);
+          });
+
+          test('without its interpreter is a launch error, and no grade', async () => {
+            const none = await grade(DOUBLE, { interpreter: 'python9' });
+            expect(none).toMatchObject({ passed: false, cause: 'launch', launchError: { code: 'ENOENT' } });
+          });
+
+          test('whose files cannot be laid says which', async () => {
+            const files = bytes({ 'a/b': '1', 'a/b/c': '2' });
+            expect(await box.grade(checkOf('', { kind, warm, files }))).toMatchObject({
+              status: 'not_laid',
+              hidden: false,
+              path: 'a/b/c',
+              reason: 'other',
+            });
+            const hidden = bytes({ 'check.py': '', 'd/e': '1', 'd/e/f': '2' });
+            expect(await box.grade(checkOf('', { kind, warm, files: new Map(), hidden }))).toMatchObject({
+              status: 'not_laid',
+              hidden: true,
+              path: 'd/e/f',
+            });
+          });
+
+          test('takes many files, and large ones', async () => {
+            const files = bytes(Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`d${i % 7}/f${i}`, `${i}`])));
+            files.set('big', Buffer.alloc(3_000_000, 'a'));
+            files.set(
+              'solution.py',
+              Buffer.from('import os\ndef double(n):\n    return [len(os.listdir("d3")), os.path.getsize("big")]\n'),
+            );
+            const seen = await grade('', { files }, 'import solution\nprint(solution.double(1))\n');
+            expect(seen.stdout.toString()).toBe('[43, 3000000]\n');
+          });
+        });
+
+    test('a module runs as with -m, and what it tests is what was laid', async () => {
+      const test =
+        'import unittest, solution\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(solution.double(2), 4)\n';
+      const suite = (solution: string) =>
+        box.grade(
+          checkOf(solution, {
+            kind: 'in-process',
+            file: null,
+            module: 'unittest',
+            argv: ['unittest', '-q'],
+            hidden: bytes({ 'test_it.py': test }),
+          }),
+        );
+      expect(await suite(DOUBLE)).toMatchObject({ passed: true, level: reached['in-process'] });
+      expect(await suite('def double(n):\n    return 3\n')).toMatchObject({
+        passed: false,
+        cause: 'exit',
+        exitCode: 1,
+      });
+    });
+  });
+}
