@@ -83,14 +83,87 @@ describe('the config of', () => {
     ]);
   });
 
-  it('code-task refuses what is not built yet by its name, and files that could never be written', () => {
-    const check = { command: ['true'] };
-    expect(
-      problems('code-task', { files: { 'a.py': '' }, task: 't', check: { ...check, warm: 'x', kind: 'tests' } }),
-    ).toEqual([
-      'config.check.warm: warm checks are not built yet',
-      'config.check.kind: "tests" is given; "exit" is allowed, other kinds are not built yet',
+  it('code-task knows how a check is judged by the shape of its command, and records it', () => {
+    const kindOf = (check: object) => {
+      const config = { files: { 'a.py': '' }, task: 't', check };
+      expect(problems('code-task', config)).toEqual([]);
+      return (resolved('code-task', config).get('check') as ValueMap).get('kind');
+    };
+    const files = { 'check.py': '', 'tests/deep.py': '' };
+    for (const command of [
+      ['python3', 'check.py'],
+      ['python', 'check.py', '-v', 'x'],
+      ['/usr/bin/python3.11', './tests/../check.py'],
+      ['/opt/venv/bin/python3', '/work/tests/deep.py'],
+    ])
+      expect([command, kindOf({ command, files })]).toEqual([command, 'apart']);
+    for (const command of [
+      ['python3', 'a.py'],
+      ['python3', 'made-by-the-agent.py'],
+      ['python3', '-m', 'pytest', '-q'],
+      ['/usr/bin/python3', '-m', 'unittest'],
+    ])
+      expect([command, kindOf({ command, files })]).toEqual([command, 'in-process']);
+    for (const command of [
+      ['python3'],
+      ['python3', '-c', 'pass'],
+      ['python3', '-I', 'check.py'],
+      ['python3', '-m'],
+      ['python3', '-m', '-q'],
+      ['python3', '../check.py'],
+      ['python3', '/etc/check.py'],
+      ['python2', 'check.py'],
+      ['pypy3', 'check.py'],
+      ['./python3', 'check.py'],
+      ['venv/bin/python3', 'check.py'],
+      ['/work/python3', 'check.py'],
+      ['/tmp/../usr/bin/python3', 'check.py'],
+      ['sh', '-c', 'python3 check.py'],
+      ['make', 'check.py'],
+    ])
+      expect([command, kindOf({ command, files })]).toEqual([command, 'exit']);
+    expect(kindOf({ command: ['python3', 'check.py'] })).toBe('in-process');
+    for (const kind of ['exit', 'in-process', 'apart'])
+      expect(kindOf({ command: ['python3', 'check.py'], files, kind })).toBe(kind);
+  });
+
+  it('code-task refuses a kind that its command cannot have, and a prepared interpreter for none', () => {
+    const files = { 'check.py': '' };
+    const of = (check: object) => problems('code-task', { files: { 'a.py': '' }, task: 't', check });
+    expect(of({ command: ['true'], warm: 'x', kind: 'tests' })).toEqual([
+      'config.check.kind: "tests" is given; allowed: apart, in-process, exit',
+      'config.check.warm: "x" is given; allowed: python3',
     ]);
+    expect(of({ command: ['python3', '-O', 'check.py'], files, kind: 'apart' })).toEqual([
+      expect.stringMatching(/^config\.check\.kind: "apart" needs .*the interpreter has the option -O$/),
+    ]);
+    expect(of({ command: ['python3', 'a.py'], files, kind: 'apart' })).toEqual([
+      expect.stringMatching(/^config\.check\.kind: "apart" needs .*a\.py is not one of check\.files$/),
+    ]);
+    expect(of({ command: ['python3', '-m', 'pytest'], files, kind: 'apart' })).toEqual([
+      expect.stringMatching(/^config\.check\.kind: "apart" needs .*it runs a module$/),
+    ]);
+    expect(of({ command: ['sh', 'x'], files, kind: 'in-process' })).toEqual([
+      expect.stringMatching(/^config\.check\.kind: "in-process" needs .*its program is not python3$/),
+    ]);
+    expect(of({ command: ['true'], warm: 'python3' })).toEqual([
+      expect.stringMatching(/^config\.check\.warm: .*this check is "exit": its program is not python3$/),
+    ]);
+    expect(of({ command: ['python3', 'check.py'], files, kind: 'exit', warm: 'python3' })).toEqual([
+      expect.stringMatching(/^config\.check\.warm: .*this check is "exit"$/),
+    ]);
+    for (const command of [
+      ['python3', 'check.py'],
+      ['python3', '-m', 'pytest'],
+    ]) {
+      const config = { files: { 'a.py': '' }, task: 't', check: { command, files, warm: 'python3' } };
+      expect(problems('code-task', config)).toEqual([]);
+      expect((resolved('code-task', config).get('check') as ValueMap).get('warm')).toBe('python3');
+    }
+  });
+
+  it('code-task refuses files that could never be written', () => {
+    const check = { command: ['true'] };
     expect(
       problems('code-task', { files: { '../a': 'x', b: '\ud83d' }, task: 't', check: { command: 'true' } }),
     ).toEqual([

@@ -32,6 +32,8 @@ function text(components: Record<string, number>, reward: number, reported = tru
 describe('the account of a member', () => {
   it.each<[string, Completed, boolean]>([
     ['without a verifier', completedWith(0, -0.25), false],
+    ['judged apart', certified({ env: 'code-task', grade: 'apart', warm: 'python3' }), false],
+    ['judged by its exit', certified({ env: 'code-task', grade: 'exit' }), false],
     ['of a text', text(NOTHING, 0.1), true],
     ['of a text above the clip', text({ ...NOTHING, certified: 1 }, 0.9), true],
     ['of a text at the floor', text({}, -1, false), true],
@@ -53,6 +55,19 @@ describe('the account of a member', () => {
     ],
     ['a box that was never opened', boxed('guess'), false, 'guess opens none'],
     ['an image without a box', imaged(), false, 'without a box'],
+    ['a grade that this environment cannot have', certified({ grade: 'apart' }), false, 'guess was graded apart'],
+    [
+      'a prepared interpreter where none grades',
+      certified({ env: 'code-task', grade: 'exit', warm: 'python3' }),
+      false,
+      'a prepared interpreter for a grade exit',
+    ],
+    [
+      'a prepared interpreter outside',
+      certified({ warm: 'python3' }),
+      false,
+      'a prepared interpreter for a grade outside',
+    ],
   ])('names %s', (_, member, verified, named) => {
     expect(memberFaults(member, verified, RULES).join('\n')).toContain(named);
   });
@@ -69,6 +84,11 @@ describe('the account of a member', () => {
     expect(memberFaults({ ...lost, attempts: 4 }, false, RULES)).toEqual(['has 4 attempts, where 3 are the most']);
   });
 });
+
+function certified(over: Partial<Completed['certificate']>): Completed {
+  const member = completedWith(0, 1);
+  return { ...member, certificate: { ...member.certificate, ...over } };
+}
 
 function boxed(env: string): Completed {
   const member = completedWith(0, 1);

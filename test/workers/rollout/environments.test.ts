@@ -98,6 +98,23 @@ describe('code-task', () => {
     }
   });
 
+  it('says which grades its check can have, and of a plain subprocess that it was only the exit', async () => {
+    const environment = build('code-task', config);
+    expect([environment.grade, environment.warm]).toEqual(['apart', null]);
+    expect(await playActions(environment, [mapOf({ 'a.py': 'x = 2\n' })])).toMatchObject({ totalReward: 1 });
+    expect(environment.grade).toBe('exit');
+    const warm = build('code-task', { ...config, check: { ...check, kind: 'in-process', warm: 'python3' } });
+    expect([warm.grade, warm.warm]).toEqual(['in-process', 'python3']);
+    expect(await playActions(warm, [mapOf({ 'a.py': 'x = 2\n' })])).toMatchObject({ totalReward: 1 });
+    expect([warm.grade, warm.warm]).toEqual(['exit', null]);
+  });
+
+  it('is no result where the interpreter of its check cannot be started: that is nobody’s edit', async () => {
+    const none = { ...check, command: ['/no/such/python3', 'test.py'] };
+    const episode = await playActions(build('code-task', { ...config, check: none }), [mapOf({ 'a.py': 'x = 2\n' })]);
+    expect(episode).toMatchObject({ status: 'no_result', cause: 'environment_error' });
+  });
+
   it('fails an edit that leaves the folder, without a box', async () => {
     const noBox = { box: async (): Promise<Box> => Promise.reject(new Error('no box is needed')) };
     const played = await steps('code-task', config, [mapOf({ '../evil': 'x' })], noBox);
