@@ -48,7 +48,7 @@ def who():
 `;
 
   test('has a judge and a candidate who are two ordinary users without capabilities, each in its own folder', async () => {
-    const hidden = `import json, solution\n${WHO}\nprint(json.dumps([who(), solution.who()]))`;
+    const hidden = `import json, solution\n${WHO.replace('who', 'judge')}\nprint(json.dumps([judge(), solution.who()]))`;
     const [judge, candidate] = JSON.parse((await lines(WHO, hidden))[0]!);
     for (const [one, folder] of [
       [judge, '/judge'],
@@ -161,7 +161,7 @@ def litter():
         time.sleep(600)
     return made
 `;
-    const hidden = `import solution\n${litter}\nprint([litter(), solution.litter()])`;
+    const hidden = `import solution\n${litter.replace('litter', 'own')}\nprint([own(), solution.litter()])`;
     for (const warm of [false, true]) {
       const seen = await grade(litter, hidden, { warm });
       expect(seen.stdout.toString()).toBe('[[True, True, True], [True, True, True]]\n');
