@@ -54,7 +54,7 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace): P
     ? []
     : [...known.files].map(([path, content]) => ({ place: 'farm', path: Buffer.from(path), content }));
   const nursery = [
-    byteStrings(nurseryCommand(check.interpreter).map((word) => Buffer.from(word))),
+    byteStrings(nurseryCommand(check.interpreter, check.warm).map((word) => Buffer.from(word))),
     byteStrings(nurseryEnvironment(place.path).map((pair) => Buffer.from(pair))),
   ];
   const fault = await prepare(link, harness, nursery, wired);

@@ -45,9 +45,10 @@ export class Harness {
   }
 }
 
-/** The interpreter's arguments: no user's site, and nothing else that differs from a plain start. */
-export function nurseryCommand(interpreter: string): string[] {
-  return [interpreter, '-s', `/farm/${FOLDER}/main.py`];
+/** The interpreter's arguments: no user's site, and nothing else that differs from a plain start. One that is to stay is
+ *  told so: what it imports ahead is imported once, which for a single grade would be lost. */
+export function nurseryCommand(interpreter: string, warm: boolean): string[] {
+  return [interpreter, '-s', `/farm/${FOLDER}/main.py`, ...(warm ? ['warm'] : [])];
 }
 
 /** All of its environment. The hash seed is the same as every command's, or orders of sets would differ between grades. */
