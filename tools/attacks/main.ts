@@ -23,7 +23,7 @@ async function farm(data: string, args: string[]): Promise<Answer> {
   const env: NodeJS.ProcessEnv = { ...process.env, FARM_DATA: data, NO_COLOR: '1' };
   delete env.REDIS_URL;
   delete env.FARM_STORE;
-  const child = spawn('./farm', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(path.resolve('farm'), args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines: string[] = [];
   let said = '';
   child.stderr.on('data', (chunk: Buffer) => {
