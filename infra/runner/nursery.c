@@ -41,7 +41,7 @@ void nursery_died(pid_t pid) {
 
 void nursery_end(void) {
   if (nursery == 0) return;
-  kill(nursery, SIGKILL);
+  kill(-1, SIGKILL);  // with whatever it forked that has no uid of its own yet: all that is root but us
   while (waitpid(nursery, NULL, 0) < 0 && errno == EINTR) {}
   forget();
   shut(&complaint);

@@ -11,6 +11,7 @@ import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts'
 import { graderHash, Harness } from '../../src/workers/rollout/sandbox/harness.ts';
 import { runnerHash } from '../../src/workers/rollout/sandbox/image.ts';
 import { LABELS, LIMITS, run } from './sandbox-contract.ts';
+import { checkOf, DOUBLE } from './sandbox-grade-contract.ts';
 
 const docker = async (...args: string[]) => (await promisify(execFile)('docker', args)).stdout.trim();
 const containers = async (farm: string) =>
@@ -70,7 +71,7 @@ describe('the life of a box', () => {
       AutoRemove: true,
       Memory: 256 * 2 ** 20,
       MemorySwap: 256 * 2 ** 20,
-      PidsLimit: 131,
+      PidsLimit: 132,
       LogConfig: { Type: 'none' },
     });
     expect(facts.Mounts).toEqual([]);
@@ -79,6 +80,24 @@ describe('the life of a box', () => {
     expect(box.startMs).toBeGreaterThan(0);
     await box.close();
     expect(await containers(farm)).toEqual([]);
+  });
+
+  test.each([
+    [{}],
+    [{ memoryMb: 1024, tmpfsMb: 512 }],
+    [{ memoryMb: 96, tmpfsMb: 64, pids: 1 }],
+    [{ memoryMb: 64, tmpfsMb: 1 }],
+  ])('all that its folders can hold fits into its memory beside 48 MB, and it still grades (%j)', async (over) => {
+    const box = await driver.open({ ...LIMITS, ...over }, { ...LABELS, farm }, never);
+    const [facts] = JSON.parse(await docker('inspect', (await containers(farm))[0]!));
+    const folders = facts.HostConfig.Tmpfs as Record<string, string>;
+    expect(Object.keys(folders).sort()).toEqual(['/dev/shm', '/farm', '/judge', '/tmp', '/work']);
+    const kb = Object.values(folders).map((options) => Number(/size=(\d+)k/.exec(options)?.[1]));
+    expect((kb.reduce((sum, one) => sum + one, 0) + 48 * 1024) * 1024).toBeLessThanOrEqual(facts.HostConfig.Memory);
+    for (const options of Object.values(folders)) expect(options).toMatch(/nosuid,nodev.*nr_inodes=\d+/);
+    for (const warm of [false, true])
+      expect(await box.grade(checkOf(DOUBLE, { warm }))).toMatchObject({ passed: true, level: 'apart' });
+    await box.close();
   });
 
   test('a driver that closes takes running and starting boxes along', async () => {

@@ -34,8 +34,8 @@ const HELLO_MS = 15_000;
 const REMOVED_MS = 5_000;
 /** What the runner and the kernel's own bookkeeping need beside the files. */
 const RESERVED_KB = 48 * 1024;
-/** Beside the pids of the spec: the runner, the nursery and a judge. */
-const OWN_PROCESSES = 3;
+/** Beside the pids of the spec: the runner, the nursery, what it forks a grade with, and the judge. */
+const OWN_PROCESSES = 4;
 /** The harness and its bytecode. */
 const FARM_KB = 2 * 1024;
 /** Boxes that die together were killed by something that befell the engine. */
