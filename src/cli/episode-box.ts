@@ -1,6 +1,5 @@
 // A box for one episode played by a command itself, without a run: `rollout` and `replay`.
 
-import { randomBytes } from 'node:crypto';
 import type { Config } from '../shared/config.ts';
 import type { Environment, EnvironmentContext } from '../shared/environment.ts';
 import { missingError } from '../shared/errors.ts';
@@ -8,17 +7,19 @@ import type { ValueMap } from '../shared/json/value.ts';
 import { type Box, BoxLost, DEFAULT_LIMITS, type SandboxDriver, type SandboxLimits } from '../shared/sandbox.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
+import { createOwnPool, ownWorker } from '../workers/rollout/sandbox/own-pool.ts';
 import { createSubprocessDriver } from '../workers/rollout/sandbox/subprocess.ts';
 
 export class EpisodeBoxes {
   private readonly driver: SandboxDriver;
-  private readonly worker = `command-${process.pid}-${randomBytes(4).toString('hex')}`;
+  private readonly worker = ownWorker('command');
   private readonly limits: SandboxLimits;
   private prepared: Promise<unknown> | null = null;
   private readonly open = new Set<Box>();
 
   constructor(config: Config, kind: 'docker' | 'subprocess', limits: Partial<SandboxLimits> = {}) {
-    this.driver = kind === 'docker' ? createDockerDriver({ dockerHost: config.dockerHost }) : createSubprocessDriver();
+    const driver = kind === 'docker' ? createDockerDriver({ dockerHost: config.dockerHost }) : createSubprocessDriver();
+    this.driver = createOwnPool(driver, 'command');
     this.limits = { ...DEFAULT_LIMITS, ...limits };
   }
 

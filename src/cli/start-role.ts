@@ -4,9 +4,12 @@ import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
 import { present, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
+import type { SandboxDriver } from '../shared/sandbox.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
 import type { Role, RoleContext } from '../workers/role.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
+import { fleetGate } from '../workers/rollout/sandbox/gates.ts';
+import { createPool } from '../workers/rollout/sandbox/pool.ts';
 import { startRolloutWorker } from '../workers/rollout/worker.ts';
 import { startVerifyWorker } from '../workers/verify/worker.ts';
 
@@ -38,12 +41,18 @@ export async function startRole(config: Config, seat: RoleSeat, log: Log): Promi
   return { drain: closing(role.drain), stop: closing(role.stop) };
 }
 
+/** How many boxes start at once is for all workers of the engine to agree on, not for the driver. */
+function pooled({ config, redis, worker }: RoleContext): SandboxDriver {
+  const driver = createDockerDriver({ dockerHost: config.dockerHost, startsAtOnce: Number.POSITIVE_INFINITY });
+  return createPool(driver, () => fleetGate(redis, driver, worker));
+}
+
 function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
   switch (seat.role) {
     case 'rollout':
       return startRolloutWorker(
         context,
-        createDockerDriver({ dockerHost: context.config.dockerHost }),
+        pooled(context),
         async () => new Set((await present(context.redis)).map((p) => p.worker)),
       );
     case 'verify':

@@ -1,7 +1,6 @@
 // Puts the gateway together: bound at once, its parts (Redis, the verifier's side, boxes, runs) when they are there.
 // Whatever belongs to the command line (how results and finished runs are read) is given to it.
 
-import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import type { Redis } from 'ioredis';
 import { Adopter } from '../producer/adopter.ts';
@@ -13,6 +12,7 @@ import { MemberQueue } from '../shared/queue.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
+import { ownWorker } from '../workers/rollout/sandbox/own-pool.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import { Askers, type OpenAsker } from './asker.ts';
 import { Bodies } from './body.ts';
@@ -98,7 +98,7 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   const episodes = new Episodes({
     openDriver: parts.openDriver,
     slots: limits.boxes,
-    worker: `gateway-${process.pid}-${randomBytes(4).toString('hex')}`,
+    worker: ownWorker('gateway'),
   });
   const figures = new FigureReader({ redis, queues: () => queue.counts(), upstreams: () => parts.upstreams(redis) });
   const following = new Following(parts.openReader(redis), limits.heartbeatMs);

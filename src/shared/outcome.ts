@@ -44,8 +44,9 @@ export const certificateSchema = z.strictObject({
   image: z.string().nullable(),
   /** Hash of the runner inside the box, null without one. */
   runner: z.string().nullable(),
-  /** `fresh`: a box of its own. `subprocess`: no isolation, asked for by name. `none`: nothing untrusted ran. */
-  isolation: z.enum(['fresh', 'subprocess', 'none']),
+  /** `fresh`: a box of its own. `recycled`: one that episodes of the run had in turn, reset between them.
+   *  `subprocess`: no isolation, asked for by name. `none`: nothing untrusted ran. */
+  isolation: z.enum(['fresh', 'recycled', 'subprocess', 'none']),
   /** `apart`: judged in a process and by a user that the judged code has no way into. `in-process`: it shares a process with
    *  its check, which came to its end. `exit`: a command's status alone. `outside`: compared outside the sandbox. `verifier`. */
   grade: z.enum([...GRADE_LEVELS, 'outside', 'verifier']),

@@ -15,6 +15,8 @@ export interface SandboxLimits {
   timeoutMs: number;
   /** Kept of stdout and of stderr, each, in bytes; the rest is counted and dropped while it streams. */
   outputBytes: number;
+  /** Episodes that name the same may have one box in turn, reset between them; absent or null: a box of the episode's own. */
+  recycle?: string | null;
 }
 
 /** What a spec without `sandbox` means, and what episodes outside a run get. */
@@ -116,7 +118,10 @@ export interface Box {
   /** Image id, for the certificate. */
   readonly imageId: string;
   readonly runnerHash: string | null;
-  readonly isolation: 'fresh' | 'subprocess';
+  /** `recycled`: its episode shares it in turn with others of its run. */
+  readonly isolation: 'fresh' | 'recycled' | 'subprocess';
+  /** False once it is known to be gone or has not been heard of for a while. */
+  readonly well: boolean;
   /** Milliseconds from asking to ready: left out of a member's `seconds`. */
   readonly startMs: number;
   /** Writes files (relative path → content) into the work folder, making parents. A path that leaves it is refused: { escaped: path }. Links are not followed. */
@@ -159,6 +164,15 @@ export interface Labels {
   run?: string;
   /** `group-member`, for people. */
   member?: string;
+  /** What runs in it; default `agent`. A box of one use never comes to another. */
+  use?: 'agent' | 'judge';
+}
+
+export interface EngineFacts {
+  /** The engine's own, the same for everybody who uses it. */
+  id: string;
+  memoryMb: number;
+  cpus: number;
 }
 
 export interface SandboxDriver {
@@ -167,6 +181,8 @@ export interface SandboxDriver {
   prepare(image: string): Promise<{ imageId: string; runnerHash: string | null }>;
   /** Whether the engine answers now: tells a lost box from a lost engine. Never throws. */
   answers(): Promise<boolean>;
+  /** Throws if it does not answer. */
+  engine(): Promise<EngineFacts>;
   /** Opens a box. Throws BoxLost (phase `start`) or the signal's reason. Nothing is left behind on failure. */
   open(limits: SandboxLimits, labels: Labels, signal: AbortSignal): Promise<Box>;
   /** Removes containers of `farm` that are past their absolute expiry or whose worker is not in `alive`. Returns how many. */

@@ -21,6 +21,7 @@ export class GatedSandbox implements SandboxDriver {
   }
 
   prepare: SandboxDriver['prepare'] = (image) => this.inner.prepare(image);
+  engine: SandboxDriver['engine'] = () => this.inner.engine();
   sweep: SandboxDriver['sweep'] = async () => 0;
   answers: SandboxDriver['answers'] = async () => this.state !== 'down';
   close: SandboxDriver['close'] = () => this.inner.close();

@@ -50,6 +50,7 @@ export function settingsWith(fields: Partial<RunSettings> & { groups: number; si
       network: 'none',
       timeoutS: 5,
       outputKb: 64,
+      isolation: 'fresh',
     },
     pausedS: 3600,
     inFlight: 512,

@@ -10,6 +10,7 @@ import { isMap } from '../../shared/json/value.ts';
 import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { createDockerDriver } from '../../workers/rollout/sandbox/docker.ts';
+import { createOwnPool, ownWorker } from '../../workers/rollout/sandbox/own-pool.ts';
 import { jsonArgument } from '../json-argument.ts';
 import { requireSandbox } from '../needs.ts';
 import { rolloutSlots } from '../roles.ts';
@@ -39,9 +40,9 @@ export async function scoreEnv(args: { env: string; envConfig: string; seed: big
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const episodes = new Episodes({
-    openDriver: () => createDockerDriver({ dockerHost: config.dockerHost }),
+    openDriver: () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway'),
     slots: rolloutSlots(),
-    worker: `score-${process.pid}`,
+    worker: ownWorker('gateway'),
   });
   try {
     const environment = { name: args.env, config: kind.resolve(given), seed: args.seed };

@@ -10,6 +10,7 @@ import { EXIT, inputError, missingError } from '../../shared/errors.ts';
 import { openLog } from '../../shared/log.ts';
 import { connectRedis, openRedis } from '../../shared/redis/connect.ts';
 import { createDockerDriver } from '../../workers/rollout/sandbox/docker.ts';
+import { createOwnPool } from '../../workers/rollout/sandbox/own-pool.ts';
 import { FleetAsker } from '../../workers/verify/fleet/asker.ts';
 import { readUpstreams } from '../../workers/verify/fleet/upstream.ts';
 import { Interrupts } from '../interrupts.ts';
@@ -94,7 +95,7 @@ async function open(
         log,
       }),
     upstreams: readUpstreams,
-    openDriver: () => createDockerDriver({ dockerHost: config.dockerHost }),
+    openDriver: () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway'),
     openReader: (reading) => (run) => openResults(config, reading, run),
     finished: (run) => finishedStatus(config, run),
     adopts: process.send === undefined,

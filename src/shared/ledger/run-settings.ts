@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { sha256 } from '../claim.ts';
 import { CONVENTIONS } from '../group.ts';
 import { planRefSchema } from '../plan/plan.ts';
+import { ISOLATIONS } from '../spec/spec.ts';
 import type { VerifierConfig } from '../spec/verifier-config.ts';
 
 export const runSettingsSchema = z.strictObject({
@@ -25,6 +26,7 @@ export const runSettingsSchema = z.strictObject({
     network: z.literal('none'),
     timeoutS: z.number(),
     outputKb: z.number(),
+    isolation: z.enum(ISOLATIONS).default('fresh'),
   }),
   pausedS: z.number(),
   inFlight: z.int().positive(),

@@ -42,6 +42,7 @@ export function runDocument(
         network: sandbox.network,
         timeout_s: sandbox.timeoutS,
         output_kb: sandbox.outputKb,
+        isolation: sandbox.isolation,
       }),
     ],
     ['advantage', spec.advantage],

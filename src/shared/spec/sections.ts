@@ -9,7 +9,7 @@ import { DEFAULT_LIMITS } from '../sandbox.ts';
 import { Fields } from './fields.ts';
 import { isImageName } from './image-name.ts';
 import { type Report, show } from './problem.ts';
-import type { RunSpec } from './spec.ts';
+import { ISOLATIONS, type RunSpec } from './spec.ts';
 import { VERIFIER_SECTIONS } from './verifier-config.ts';
 
 /** Beside the work folder a box has 16 MB of /tmp and shared memory, and its runner needs 48 MB of its own. */
@@ -83,7 +83,7 @@ function readGroups(root: ValueMap, groupSize: number, report: Report, warnings:
 
 function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
   const fields = new Fields(root.get('sandbox'), ['sandbox'], report);
-  fields.only(['image', 'memory_mb', 'cpus', 'pids', 'tmpfs_mb', 'network', 'timeout_s', 'output_kb']);
+  fields.only(['image', 'memory_mb', 'cpus', 'pids', 'tmpfs_mb', 'network', 'timeout_s', 'output_kb', 'isolation']);
   const network = fields.raw('network');
   if (network !== undefined && network !== 'none')
     fields.problem('network', 'a box with a network is not built yet; allowed: none');
@@ -103,6 +103,7 @@ function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
     network: 'none',
     timeoutS: fields.number('timeout_s', { above: 0, max: DAY_S }, DEFAULT_LIMITS.timeoutMs / 1000),
     outputKb: fields.int('output_kb', { min: 1, max: 65_536 }, DEFAULT_LIMITS.outputBytes / 1024),
+    isolation: fields.choice('isolation', ISOLATIONS, 'fresh'),
   };
 }
 

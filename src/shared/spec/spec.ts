@@ -5,6 +5,10 @@ import type { Convention } from '../group.ts';
 import type { ValueMap } from '../json/value.ts';
 import type { VerifierConfig } from './verifier-config.ts';
 
+/** `fresh`: a box for each episode. `recycled`: boxes that the run's episodes have in turn, reset between them. */
+export const ISOLATIONS = ['fresh', 'recycled'] as const;
+export type Isolation = (typeof ISOLATIONS)[number];
+
 export interface RunSpec {
   name: string;
   seed: bigint;
@@ -21,6 +25,7 @@ export interface RunSpec {
     network: 'none';
     timeoutS: number;
     outputKb: number;
+    isolation: Isolation;
   };
   /** Absolute folder, or an address that the store understands. */
   store: string;

@@ -60,6 +60,7 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
       network: sandbox.network,
       timeoutMs: sandbox.timeoutS * 1000,
       outputBytes: sandbox.outputKb * 1024,
+      recycle: sandbox.isolation === 'recycled' ? `${attempt.run}/${settings.incarnation}` : null,
     };
     const labels = {
       farm: context.farmId,

@@ -5,7 +5,14 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
 import { messageOf, missingError } from '../../../shared/errors.ts';
-import { type Box, BoxLost, type Labels, type SandboxDriver, type SandboxLimits } from '../../../shared/sandbox.ts';
+import {
+  type Box,
+  BoxLost,
+  type EngineFacts,
+  type Labels,
+  type SandboxDriver,
+  type SandboxLimits,
+} from '../../../shared/sandbox.ts';
 import { RunnerBox } from './box.ts';
 import { Channel, type Frame, u32, u64 } from './channel.ts';
 import { DockerEngine, EngineError } from './engine.ts';
@@ -83,6 +90,10 @@ class DockerDriver implements SandboxDriver {
     } catch {
       return false;
     }
+  }
+
+  engine(): Promise<EngineFacts> {
+    return this.#engine.facts();
   }
 
   #image(image: string): Promise<BoxImage> {

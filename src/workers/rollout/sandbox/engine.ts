@@ -4,6 +4,7 @@
 import type { Duplex } from 'node:stream';
 import Docker from 'dockerode';
 import { missingError } from '../../../shared/errors.ts';
+import type { EngineFacts } from '../../../shared/sandbox.ts';
 
 const SOCKET = '/var/run/docker.sock';
 
@@ -63,10 +64,15 @@ export class DockerEngine {
     await bounded('ping', withinMs, this.#docker.ping());
   }
 
-  /** An engine refuses a box that asks for more. */
-  async cpus(): Promise<number> {
-    const facts = (await bounded('info', 15_000, this.#docker.info())) as { NCPU?: number };
-    return facts.NCPU ?? 1;
+  /** It refuses a box that asks for more CPUs than it has. */
+  async facts(): Promise<EngineFacts> {
+    type Info = { ID?: string; NCPU?: number; MemTotal?: number };
+    const info = (await bounded('info', 15_000, this.#docker.info())) as Info;
+    return {
+      id: info.ID ?? 'unnamed',
+      cpus: info.NCPU ?? 1,
+      memoryMb: Math.floor((info.MemTotal ?? 1024 ** 3) / 1024 ** 2),
+    };
   }
 
   /** Null: there is no such image. */

@@ -65,7 +65,13 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
       'use an image without VOLUME',
     );
   const tag = `rollout-farm/box:${base.id.replace('sha256:', '').slice(0, 12)}-${runner}`;
-  const result = { imageId: base.id, runnerHash: runner, tag, path: pathOf(base), engineCpus: await engine.cpus() };
+  const result = {
+    imageId: base.id,
+    runnerHash: runner,
+    tag,
+    path: pathOf(base),
+    engineCpus: (await engine.facts()).cpus,
+  };
   if ((await engine.image(tag)) !== null) return result;
   const source = `rollout-farm/runner:${runner}`;
   if ((await engine.image(source)) === null)

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { constants, lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, open, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { availableParallelism, hostname, tmpdir, totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../../shared/errors.ts';
 import {
@@ -39,6 +39,11 @@ export function createSubprocessDriver(): SandboxDriver {
   return {
     kind: 'subprocess',
     answers: async () => true,
+    engine: async () => ({
+      id: `host-${hostname()}`,
+      cpus: availableParallelism(),
+      memoryMb: Math.floor(totalmem() / 1024 ** 2),
+    }),
     prepare: async () => ({ imageId: 'subprocess', runnerHash: null }),
     async open(_limits: SandboxLimits, _labels: Labels, signal: AbortSignal): Promise<Box> {
       signal.throwIfAborted();
@@ -79,6 +84,10 @@ class FolderBox implements Box {
     this.work = `${root}/work-${randomBytes(8).toString('hex')}`;
     this.#forget = forget;
     this.startMs = performance.now() - started;
+  }
+
+  get well(): boolean {
+    return this.#closing === null;
   }
 
   run(command: Command): Promise<CommandResult> {
