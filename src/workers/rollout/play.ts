@@ -15,6 +15,7 @@ import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { givenPolicy } from './policies/given.ts';
+import { ended, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
 
 export type Played =
   | { status: 'completed'; record: Completed; blobs: Blob[]; verify: boolean; startMs: number }
@@ -25,12 +26,24 @@ export interface PlayContext {
   farmId: string;
   worker: string;
   running: Running;
+  /** For everything; default: the sum of what its parts may take. */
+  wallMs?: number;
 }
 
 /** Throws when the attempt is told to end, or when store or engine fail; what the episode did is the answer. */
 export async function playMember(attempt: Attempt, run: KnownRun, context: PlayContext): Promise<Played> {
+  const { running, wallMs = episodeMs(run.settings) } = context;
+  try {
+    return await withinWall(wallMs, running.signal, (signal) => play(attempt, run, context, signal));
+  } catch (error) {
+    running.signal.throwIfAborted();
+    if (!(error instanceof WallDeadline)) throw error;
+    return { status: 'no_result', cause: 'environment_silent', detail: `${error.message}, still ${running.phase}` };
+  }
+}
+
+async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signal: AbortSignal): Promise<Played> {
   const { settings, store } = run;
-  const { signal } = context.running;
   const document = await readDocument(store, attempt.place);
   const kind = ENVIRONMENT_CONFIGS.get(document.env);
   const given = await readHeld(store, document.config);
@@ -72,7 +85,7 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
       return await context.driver.open(limits, labels, signal);
     } finally {
       startMs += performance.now() - asked;
-      context.running.phase = 'playing';
+      if (!signal.aborted) context.running.phase = 'playing';
     }
   };
   try {
@@ -124,10 +137,14 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
     const blobs = kept.inline === null ? [] : [{ sha256: kept.claim.sha256, bytes: kept.inline }];
     return { status: 'completed', record, blobs, verify: document.verify, startMs: Math.round(startMs) };
   } finally {
+    const phase = context.running.phase;
     context.running.phase = 'closing the box';
-    await (opened as Promise<Box> | null)?.then(
+    const closed = (opened as Promise<Box> | null)?.then(
       (b) => b.close(),
       () => {},
     );
+    if (closed !== undefined) await ended(closed);
+    // where it was cut off says more than how it was cleared away
+    if (signal.aborted) context.running.phase = phase;
   }
 }
