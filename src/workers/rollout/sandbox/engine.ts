@@ -8,13 +8,15 @@ import type { EngineFacts } from '../../../shared/sandbox.ts';
 
 const SOCKET = '/var/run/docker.sock';
 
-/** Shared memory of System V belongs to no process, so the kernel could free it by killing only the runner: it has to be little. */
-const SHARED_MEMORY = {
+/** Shared memory of System V belongs to no process, so the kernel could free it by killing only the runner: it has to be little.
+ *  Closed connections are forgotten at once: they would outlive their processes, and a reset, by a minute. */
+const KERNEL_SETTINGS = {
   'kernel.shmmax': String(16 * 1024 * 1024),
   'kernel.shmall': String((16 * 1024 * 1024) / 4096),
   'kernel.shmmni': '64',
   'kernel.msgmni': '16',
   'kernel.sem': '250 3200 32 32',
+  'net.ipv4.tcp_max_tw_buckets': '0',
 };
 
 export class EngineError extends Error {
@@ -121,7 +123,7 @@ export class DockerEngine {
           NanoCpus: plan.nanoCpus,
           PidsLimit: plan.pids,
           Tmpfs: plan.tmpfs,
-          Sysctls: SHARED_MEMORY,
+          Sysctls: KERNEL_SETTINGS,
           Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
         },
       }),

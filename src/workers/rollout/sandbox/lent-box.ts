@@ -1,7 +1,15 @@
 // A box of the pool as an episode has it. Given back when the episode closes it, with whether anything befell it that a
 // reset should not be trusted with.
 
-import { type Box, BoxLost, type Command, type CommandResult, type Listing } from '../../../shared/sandbox.ts';
+import {
+  type Box,
+  BoxLost,
+  type Check,
+  type Command,
+  type CommandResult,
+  type Grade,
+  type Listing,
+} from '../../../shared/sandbox.ts';
 
 export class LentBox implements Box {
   readonly imageId: string;
@@ -37,6 +45,12 @@ export class LentBox implements Box {
 
   run(command: Command): Promise<CommandResult> {
     return this.#use(() => this.#box.run(command));
+  }
+
+  async grade(check: Check): Promise<Grade> {
+    const grade = await this.#use(() => this.#box.grade(check));
+    if (grade.status === 'not_laid' && grade.reason === 'escape') this.#sound = false;
+    return grade;
   }
 
   read(caps: { maxBytes: number; maxEntries: number }): Promise<Listing> {
