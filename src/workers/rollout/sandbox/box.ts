@@ -62,6 +62,8 @@ export class RunnerBox implements Box {
   #lost: Promise<BoxLost> | null = null;
   #closing: Promise<void> | null = null;
   #missed = 0;
+  /** When it was last as new: what befell it before is nobody's any more. */
+  sinceMs = Date.now();
   #lastComplaint = '';
 
   constructor(channel: Channel, parts: BoxParts) {
@@ -169,6 +171,7 @@ export class RunnerBox implements Box {
       });
       const fault = resetFault(answer);
       if (fault !== null) throw fault;
+      this.sinceMs = Date.now();
     });
   }
 

@@ -185,7 +185,7 @@ class DockerDriver implements SandboxDriver {
         harness: this.#grading,
         startMs: performance.now() - asked,
         path: image.path,
-        judge: (running, why) => this.#judge(name, box, startedMs, running, why),
+        judge: (running, why) => this.#judge(name, box, running, why),
         end,
       });
       this.#boxes.set(box, users);
@@ -228,7 +228,7 @@ class DockerDriver implements SandboxDriver {
     this.#boxes.delete(box);
   }
 
-  async #judge(name: string, box: RunnerBox, sinceMs: number, running: boolean, why: string): Promise<BoxLost> {
+  async #judge(name: string, box: RunnerBox, running: boolean, why: string): Promise<BoxLost> {
     const at = performance.now();
     this.#deaths = [...this.#deaths.filter((time) => at - time < TOGETHER_MS), at];
     const lost = (blame: 'engine' | 'action', signature: string) =>
@@ -237,7 +237,7 @@ class DockerDriver implements SandboxDriver {
       await this.#engine.ping(5_000);
       // the engine needs a moment to see the death, neighbours one to die of the same cause
       await new Promise((resolve) => setTimeout(resolve, 400));
-      const death = await this.#engine.death(name, sinceMs);
+      const death = await this.#engine.death(name, box.sinceMs);
       const together = this.#deaths.filter((time) => Math.abs(time - at) < TOGETHER_MS).length > 1;
       const sick = [...this.#boxes.keys()].some((other) => other !== box && !other.well);
       const code = death.exitCode ?? 'alive';

@@ -55,6 +55,12 @@ export interface Death {
   killed: boolean;
 }
 
+interface EngineEvent {
+  Action?: string;
+  Actor?: { Attributes?: { exitCode?: string } };
+  timeNano?: number;
+}
+
 export class DockerEngine {
   readonly #docker: Docker;
 
@@ -178,7 +184,8 @@ export class DockerEngine {
     return true;
   }
 
-  /** What the engine saw of the container's end; it keeps its last 256 events also of removed ones. */
+  /** What the engine saw of the container's end; it keeps its last 256 events also of removed ones. Memory that was short before
+   *  `sinceMs` is another episode's. */
   async death(name: string, sinceMs: number): Promise<Death> {
     const untilMs = Date.now();
     const stream = await bounded(
@@ -194,8 +201,8 @@ export class DockerEngine {
     const death: Death = { exitCode: null, oom: false, killed: false };
     for (const line of text.split('\n')) {
       if (line.trim() === '') continue;
-      const event = JSON.parse(line) as { Action?: string; Actor?: { Attributes?: { exitCode?: string } } };
-      if (event.Action === 'oom') death.oom = true;
+      const event = JSON.parse(line) as EngineEvent;
+      if (event.Action === 'oom' && (event.timeNano ?? Number.POSITIVE_INFINITY) / 1e6 >= sinceMs) death.oom = true;
       if (event.Action === 'kill') death.killed = true;
       if (event.Action === 'die') death.exitCode = Number(event.Actor?.Attributes?.exitCode ?? Number.NaN);
     }
