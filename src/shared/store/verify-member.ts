@@ -10,14 +10,19 @@ import { ENVIRONMENT_CONFIGS } from '../spec/environment-config.ts';
 /** What a run's spec says of its members. */
 export interface MemberRules {
   maxSteps: number;
+  /** How the run's boxes came to its episodes; null where the spec does not tell. */
+  isolation: string | null;
   verifier: { weights: ReadonlyMap<string, number>; clip: readonly [number, number]; floor: number } | null;
 }
 
 /** From the spec in the manifest: what it does not say bounds nothing. */
 export function memberRules(spec: ValueMap): MemberRules {
   const maxSteps = spec.get('max_steps');
+  const sandbox = spec.get('sandbox');
+  const isolation = isMap(sandbox) ? sandbox.get('isolation') : null;
   return {
     maxSteps: typeof maxSteps === 'bigint' ? Number(maxSteps) : Number.POSITIVE_INFINITY,
+    isolation: typeof isolation === 'string' ? isolation : null,
     verifier: verifierRules(spec.get('verifier')),
   };
 }
@@ -43,13 +48,13 @@ export function memberFaults(member: Member, verified: boolean | null, rules: Me
     faults.push(`has ${member.steps} steps, where 1 to ${rules.maxSteps} can be`);
   if (member.seconds < 0) faults.push(`took ${member.seconds} seconds`);
   if (new Set(member.diagnostics).size !== member.diagnostics.length) faults.push('names a diagnostic twice');
-  faults.push(...certificateFaults(member));
+  faults.push(...certificateFaults(member, rules));
   const fault = verified === null ? null : componentsFault(member, verified, rules);
   if (fault !== null) faults.push(fault);
   return faults;
 }
 
-function certificateFaults(member: Completed): string[] {
+function certificateFaults(member: Completed, rules: MemberRules): string[] {
   const { certificate } = member;
   const faults: string[] = [];
   if (certificate.trajectory_sha256 !== member.trajectory.sha256)
@@ -61,6 +66,11 @@ function certificateFaults(member: Completed): string[] {
   const boxed = certificate.isolation !== 'none';
   if (!boxed && (certificate.image !== null || certificate.runner !== null))
     faults.push('its certificate names an image or a runner without a box');
+  const ours = certificate.isolation === 'fresh' || certificate.isolation === 'recycled';
+  if (ours && rules.isolation !== null && certificate.isolation !== rules.isolation)
+    faults.push(
+      `its certificate says that its box was ${certificate.isolation}, those of the run are ${rules.isolation}`,
+    );
   if (boxed && ENVIRONMENT_CONFIGS.get(certificate.env)?.usesSandbox === false)
     faults.push(`its certificate names a box, and ${certificate.env} opens none`);
   if (certificate.env === 'text' && certificate.grade !== 'verifier')

@@ -15,7 +15,7 @@ import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { givenPolicy } from './policies/given.ts';
-import { ended, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
+import { END_MS, ended, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
 
 export type Played =
   | { status: 'completed'; record: Completed; blobs: Blob[]; verify: boolean; startMs: number }
@@ -28,13 +28,15 @@ export interface PlayContext {
   running: Running;
   /** For everything; default: the sum of what its parts may take. */
   wallMs?: number;
+  /** For what is told to end, until it is left behind. */
+  endMs?: number;
 }
 
 /** Throws when the attempt is told to end, or when store or engine fail; what the episode did is the answer. */
 export async function playMember(attempt: Attempt, run: KnownRun, context: PlayContext): Promise<Played> {
-  const { running, wallMs = episodeMs(run.settings) } = context;
+  const { running, wallMs = episodeMs(run.settings), endMs = END_MS } = context;
   try {
-    return await withinWall(wallMs, running.signal, (signal) => play(attempt, run, context, signal));
+    return await withinWall(wallMs, running.signal, (signal) => play(attempt, run, context, signal), endMs);
   } catch (error) {
     running.signal.throwIfAborted();
     if (!(error instanceof WallDeadline)) throw error;
@@ -143,7 +145,7 @@ async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signa
       (b) => b.close(),
       () => {},
     );
-    if (closed !== undefined) await ended(closed);
+    if (closed !== undefined) await ended(closed, context.endMs);
     // where it was cut off says more than how it was cleared away
     if (signal.aborted) context.running.phase = phase;
   }

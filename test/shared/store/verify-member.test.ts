@@ -7,6 +7,7 @@ import { completedWith } from '../../support/outcomes.ts';
 
 const SPEC = toValue({
   max_steps: 4,
+  sandbox: { isolation: 'recycled' },
   verifier: { weights: { format: 0.1, certified: 1, rejected_penalty: 0.5 }, clip: [-1, 0.9], floor: -1 },
 }) as ValueMap;
 const RULES = memberRules(SPEC);
@@ -67,6 +68,12 @@ describe('the account of a member', () => {
       certified({ warm: 'python3' }),
       false,
       'a prepared interpreter for a grade outside',
+    ],
+    [
+      'a box that came to its episode in another way',
+      boxed('command'),
+      false,
+      'was fresh, those of the run are recycled',
     ],
   ])('names %s', (_, member, verified, named) => {
     expect(memberFaults(member, verified, RULES).join('\n')).toContain(named);
