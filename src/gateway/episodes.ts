@@ -1,143 +1,165 @@
-// Completions scored in sandboxes: each is one single-step episode in a fresh box of its own, a bounded number of them
-// at once, in this process. A box that is lost is tried once more elsewhere; the same death again is the action's own
-// doing. What is not over by the deadline has no result. The engine is met only when a box is first asked for.
+// Completions scored in sandboxes: each is one single-step episode in a box of its own. They go to the rollout workers
+// through the interactive lane; where no worker is there, to boxes of this process, if it may have some. Requests take
+// turns, sample by sample, so that a small one is not behind a large one. What is not over by the deadline has no result.
 
-import type { Environment } from '../shared/environment.ts';
-import { FarmError, messageOf } from '../shared/errors.ts';
+import type { AskedEnvironment, SampleOutcome } from '../shared/interactive/sample-outcome.ts';
 import type { Value } from '../shared/json/value.ts';
-import { type Box, DEFAULT_LIMITS, type SandboxDriver } from '../shared/sandbox.ts';
-import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
-import { type Episode, runEpisode } from '../workers/rollout/episode.ts';
-import { completionPolicy } from '../workers/rollout/policies/completions.ts';
-import { Admission } from './admission.ts';
+import { type InteractiveDesk, LaneCall } from './interactive-desk.ts';
 import { linked } from './linked.ts';
 import { noResult, type Outcome } from './outcome.ts';
+import type { OwnBoxes } from './own-boxes.ts';
 import type { Patience } from './score.ts';
-import type { AskedEnvironment } from './score-request.ts';
 
-export interface EpisodeOptions {
-  openDriver: () => SandboxDriver;
-  /** Boxes at once. */
-  slots: number;
-  /** On the boxes' labels. */
-  worker: string;
+interface Request {
+  asked: AskedEnvironment;
+  call: LaneCall;
+  completions: readonly Value[];
+  outcomes: (Outcome | undefined)[];
+  next: number;
+  /** Came back from the lane. */
+  back: number[];
+  left: number;
+  inLane: Set<Promise<void>>;
+  until: number;
+  signal: AbortSignal;
+  done: () => void;
 }
 
-export class Episodes {
-  private readonly options: EpisodeOptions;
-  private readonly slots: Admission;
-  private driver: SandboxDriver | null = null;
-  private prepared: Promise<unknown> | null = null;
-  private readonly closing = new Set<Promise<void>>();
+const LOOK_MS = 1_000;
 
-  constructor(options: EpisodeOptions) {
-    this.options = options;
-    this.slots = new Admission(options.slots);
+export class Episodes {
+  private readonly lane: InteractiveDesk | null;
+  private readonly own: OwnBoxes | null;
+  /** Those with samples that are nowhere yet, in turn. */
+  private line: Request[] = [];
+  private looking: NodeJS.Timeout | null = null;
+
+  constructor(places: { lane: InteractiveDesk | null; own: OwnBoxes | null }) {
+    this.lane = places.lane;
+    this.own = places.own;
   }
 
-  get inside(): number {
-    return this.slots.inside;
+  /** Samples that wait for a slot or for a worker. */
+  get waiting(): number {
+    return this.line.reduce((sum, one) => sum + pending(one), 0);
   }
 
   /** One outcome a completion, in order; by the deadline. */
-  score(environment: AskedEnvironment, completions: readonly Value[], patience: Patience): Promise<Outcome[]> {
-    const { signal, release } = linked([patience.signal], patience.until - performance.now());
-    return Promise.all(completions.map((completion) => this.one(environment, completion, signal))).finally(release);
-  }
-
-  private async one(environment: AskedEnvironment, completion: Value, signal: AbortSignal): Promise<Outcome> {
-    try {
-      await this.slots.take(1, signal);
-    } catch {
-      return noResult('not_started', 'no sandbox was free before the deadline');
-    }
-    // The slot is held until the box is gone, the answer waits only for the deadline.
-    const over = this.play(environment, completion, signal).finally(() => this.slots.give(1));
-    const told = over.catch((error: unknown): Outcome => {
-      if (signal.aborted) return noResult('environment_silent', 'the episode was not over by the deadline');
-      return noResult('sandbox_start', error instanceof FarmError ? error.message : messageOf(error));
-    });
-    const closing = told.then(() => {});
-    this.closing.add(closing);
-    void closing.then(() => this.closing.delete(closing));
-    return await Promise.race([told, whenAborted(signal)]);
-  }
-
-  private async play(environment: AskedEnvironment, completion: Value, signal: AbortSignal): Promise<Outcome> {
-    const first = await this.episode(environment, completion, signal, null);
-    const again = first.status === 'no_result' && (first.cause === 'sandbox_start' || first.cause === 'sandbox_lost');
-    const episode = again ? await this.episode(environment, completion, signal, first.signature ?? null) : first;
-    if (episode.status === 'no_result') return noResult(episode.cause, episode.detail);
-    const { totalReward, steps, diagnostics } = episode;
-    if (!Number.isFinite(totalReward)) return noResult('environment_error', 'the reward is not a finite number');
-    return {
-      status: 'completed',
-      reward: totalReward,
-      more: new Map<string, Value>([
-        ['components', new Map([['env', totalReward]])],
-        ['steps', BigInt(steps)],
-        ['diagnostics', [...diagnostics]],
-      ]),
+  async score(asked: AskedEnvironment, completions: readonly Value[], patience: Patience): Promise<Outcome[]> {
+    const { until } = patience;
+    const { signal, release } = linked([patience.signal], until - performance.now());
+    const request: Request = {
+      ...{ asked, call: new LaneCall(asked), completions, until, signal },
+      ...{ outcomes: [], next: 0, back: [], left: completions.length, inLane: new Set(), done: () => {} },
     };
-  }
-
-  private async episode(
-    asked: AskedEnvironment,
-    completion: Value,
-    signal: AbortSignal,
-    known: string | null,
-  ): Promise<Episode> {
-    let box: Promise<Box> | null = null;
-    const environment: Environment = makeEnvironment(asked.name, asked.config, {
-      box: () => {
-        box ??= this.openBox(signal);
-        return box;
-      },
-      stepTimeoutMs: DEFAULT_LIMITS.timeoutMs,
-      outputBytes: DEFAULT_LIMITS.outputBytes,
-      signal,
+    const over = new Promise<void>((resolve) => {
+      request.done = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      if (signal.aborted || completions.length === 0) resolve();
     });
-    try {
-      return await runEpisode({
-        environment,
-        seed: asked.seed,
-        policy: completionPolicy(completion, environment),
-        maxSteps: 1,
-        signal,
-        knownSignature: known,
+    void this.enter(request);
+    await over;
+    release();
+    this.leave(request);
+    // What is in the lane says at once what it was waiting for.
+    await Promise.all([...request.inLane]);
+    this.lane?.end(request.call);
+    return completions.map((_, i) => request.outcomes[i] ?? noResult('not_started', this.why()));
+  }
+
+  private async enter(request: Request): Promise<void> {
+    await this.lane?.look();
+    if (request.signal.aborted || request.left === 0) return;
+    this.line.push(request);
+    this.looking ??= setInterval(() => void this.lookAgain(), LOOK_MS);
+    this.pump();
+  }
+
+  /** Workers come and go. */
+  private async lookAgain(): Promise<void> {
+    await this.lane?.look();
+    this.pump();
+  }
+
+  private leave(request: Request): void {
+    this.line = this.line.filter((one) => one !== request);
+    if (this.line.length > 0 || this.looking === null) return;
+    clearInterval(this.looking);
+    this.looking = null;
+  }
+
+  private pump(): void {
+    for (;;) {
+      const place = this.place();
+      const request = place === null ? undefined : this.line.shift();
+      if (!request) return;
+      const index = request.back.shift() ?? request.next++;
+      if (pending(request) > 0) this.line.push(request);
+      if (place === 'lane') this.toLane(request, index);
+      else this.toOwn(request, index);
+    }
+  }
+
+  /** Where the next sample can go now. */
+  private place(): 'lane' | 'own' | null {
+    if (this.lane?.workers) return this.lane.hasRoom ? 'lane' : null;
+    return this.own?.hasRoom ? 'own' : null;
+  }
+
+  private toLane(request: Request, index: number): void {
+    const { call, completions, until, signal } = request;
+    const playing = (this.lane as InteractiveDesk)
+      .play(call, index, completions[index] as Value, until, signal)
+      .then((outcome) => {
+        request.inLane.delete(playing);
+        if (outcome !== 'nobody') this.settle(request, index, outcome);
+        else if (!signal.aborted) {
+          request.back.push(index);
+          if (!this.line.includes(request)) this.line.push(request);
+        }
+        this.pump();
       });
-    } finally {
-      await (box as Promise<Box> | null)?.then(
-        (opened) => opened.close(),
-        () => {},
-      );
-    }
+    request.inLane.add(playing);
   }
 
-  private async openBox(signal: AbortSignal): Promise<Box> {
-    this.driver ??= this.options.openDriver();
-    const { driver } = this;
-    this.prepared ??= driver.prepare(DEFAULT_LIMITS.image);
-    try {
-      await this.prepared;
-    } catch (error) {
-      // The engine may be there the next time.
-      this.prepared = null;
-      throw error;
-    }
-    // No farm's label: boxes of a gateway end with its channel, and no worker of the farm may sweep them before.
-    return await driver.open(DEFAULT_LIMITS, { farm: 'gateway', worker: this.options.worker }, signal);
+  private toOwn(request: Request, index: number): void {
+    const { asked, completions, signal } = request;
+    // Until it is known better: the slot is held until the box is gone, the answer waits only for the deadline.
+    request.outcomes[index] = noResult('environment_silent', 'the episode was not over by the deadline');
+    void (this.own as OwnBoxes)
+      .play(asked, completions[index] as Value, signal, () => this.pump())
+      .then((outcome) => this.settle(request, index, outcome));
   }
 
-  /** Waits until every box is gone. */
+  private settle(request: Request, index: number, outcome: SampleOutcome): void {
+    request.outcomes[index] = outcomeOf(outcome);
+    if (--request.left === 0) request.done();
+  }
+
+  private why(): string {
+    if (this.lane && !this.lane.workers && !this.own) return 'no rollout worker is there';
+    return 'no sandbox was free before the deadline';
+  }
+
+  /** Waits until every box of this process is gone. */
   async close(): Promise<void> {
-    await Promise.all([...this.closing]);
-    await this.driver?.close();
+    if (this.looking) clearInterval(this.looking);
+    this.looking = null;
+    await Promise.all([this.lane?.close(), this.own?.close()]);
   }
 }
 
-function whenAborted(signal: AbortSignal): Promise<Outcome> {
-  const late = (): Outcome => noResult('environment_silent', 'the episode was not over by the deadline');
-  if (signal.aborted) return Promise.resolve(late());
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late()), { once: true }));
+function pending(request: Request): number {
+  return request.back.length + request.completions.length - request.next;
+}
+
+function outcomeOf(outcome: SampleOutcome): Outcome {
+  if (outcome.status === 'no_result') return outcome;
+  const { status, reward, steps, diagnostics } = outcome;
+  const more = new Map<string, Value>([
+    ['components', new Map([['env', reward]])],
+    ['steps', BigInt(steps)],
+    ['diagnostics', [...diagnostics]],
+  ]);
+  return { status, reward, more };
 }

@@ -23,6 +23,8 @@ import { Episodes } from './episodes.ts';
 import { FigureReader } from './figures.ts';
 import { Following, type OpenReader } from './follow.ts';
 import { RewardCall } from './get-reward.ts';
+import { InteractiveDesk } from './interactive-desk.ts';
+import { OwnBoxes } from './own-boxes.ts';
 import { END_TOKENS } from './query-cut.ts';
 import { missingRoles, RunDesk } from './run-desk.ts';
 import { RunsCall } from './runs-call.ts';
@@ -36,7 +38,8 @@ export interface GatewayParts {
   log: Log;
   openAsker: OpenAsker;
   upstreams: (redis: Redis) => Promise<UpstreamState[]>;
-  openDriver: () => SandboxDriver;
+  /** Boxes of this process, for samples that no rollout worker is there to take; null: it has none. */
+  openDriver: (() => SandboxDriver) | null;
   openReader: (redis: Redis) => OpenReader;
   finished: (run: string) => Promise<RunStatus | null>;
   /** Whether this process drives runs that nobody drives. */
@@ -95,10 +98,10 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
   const redis = openRedis(place, { commandTimeout: REDIS_MS });
   const queue = new MemberQueue(place, SHARED_REALM, { commandTimeout: REDIS_MS });
   const askers = new Askers(parts.openAsker);
+  const { openDriver } = parts;
   const episodes = new Episodes({
-    openDriver: parts.openDriver,
-    slots: limits.boxes,
-    worker: ownWorker('gateway'),
+    lane: new InteractiveDesk({ redis, place, realm: SHARED_REALM, elsewhere: openDriver !== null }),
+    own: openDriver && new OwnBoxes({ openDriver, slots: limits.boxes, worker: ownWorker('gateway') }),
   });
   const figures = new FigureReader({ redis, queues: () => queue.counts(), upstreams: () => parts.upstreams(redis) });
   const following = new Following(parts.openReader(redis), limits.heartbeatMs);
@@ -148,9 +151,14 @@ export async function openGateway(server: GatewayServer, parts: GatewayParts): P
           ['score', scoring.samples.inside],
           ['get_reward', rewarding.samples.inside],
         ]),
-        gauge('farm_gateway_samples_waiting', 'Requests that wait for their turn.', [
-          ['get_reward', rewarding.samples.waiting],
-        ]),
+        gauge(
+          'farm_gateway_samples_waiting',
+          'Samples that wait for their turn: requests of get_reward, samples of an environment.',
+          [
+            ['get_reward', rewarding.samples.waiting],
+            ['score', episodes.waiting],
+          ],
+        ),
         gauge('farm_gateway_body_bytes', 'Bytes of requests in memory.', [
           ['score', scoring.memory.inside],
           ['get_reward', rewarding.memory.inside],

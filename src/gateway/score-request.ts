@@ -1,6 +1,7 @@
 // What `POST /v1/score` asks, read from its body: every fault of form is named (400) before anything is asked. What the
 // completions contain is no fault: it earns what it earns.
 
+import type { AskedEnvironment } from '../shared/interactive/sample-outcome.ts';
 import { dumpJson, JsonError } from '../shared/json/json.ts';
 import { isMap, type Value, type ValueMap } from '../shared/json/value.ts';
 import { ENVIRONMENT_CONFIGS } from '../shared/spec/environment-config.ts';
@@ -9,13 +10,6 @@ import type { VerifyItem } from '../workers/verify/verify.ts';
 import { parseLarge } from './large-json.ts';
 import { decodeJsonBytes } from './mapping/json-bytes.ts';
 import { HttpProblem } from './problem.ts';
-
-export interface AskedEnvironment {
-  name: string;
-  /** Checked and resolved. */
-  config: ValueMap;
-  seed: bigint;
-}
 
 export interface ScoreRequest {
   config: string | null;

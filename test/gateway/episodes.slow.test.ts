@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { Episodes } from '../../src/gateway/episodes.ts';
+import { OwnBoxes } from '../../src/gateway/own-boxes.ts';
 import { parseJson } from '../../src/shared/json/json.ts';
 import type { ValueMap } from '../../src/shared/json/value.ts';
 import { ENVIRONMENT_CONFIGS } from '../../src/shared/spec/environment-config.ts';
@@ -11,6 +12,11 @@ const config = parseJson('{"files": {"a.txt": "x"}, "task": "t", "expected_stdou
 const command = { name: 'command', config: ENVIRONMENT_CONFIGS.get('command')?.resolve(config) as ValueMap, seed: 1n };
 const act = (...argv: string[]): string => JSON.stringify(argv);
 
+function ownBoxes(slots: number, worker: string): Episodes {
+  const openDriver = () => createDockerDriver({ dockerHost: null });
+  return new Episodes({ lane: null, own: new OwnBoxes({ openDriver, slots, worker }) });
+}
+
 function boxesOf(worker: string): string[] {
   const args = ['ps', '-aq', '--filter', `label=rollout-farm.worker=${worker}`];
   return execFileSync('docker', args, { encoding: 'utf8' }).split('\n').filter(Boolean);
@@ -19,7 +25,7 @@ function boxesOf(worker: string): string[] {
 describe('completions in real boxes', () => {
   test('honest and hostile ones side by side earn their own, two at a time, and no box is left', async () => {
     const worker = `gateway-test-${process.pid}`;
-    const episodes = new Episodes({ openDriver: () => createDockerDriver({ dockerHost: null }), slots: 2, worker });
+    const episodes = ownBoxes(2, worker);
     const completions = [
       act('cat', 'a.txt'),
       act('sh', '-c', ':(){ :|:& };:'),
@@ -37,7 +43,7 @@ describe('completions in real boxes', () => {
 
   test('at the deadline what is over is there, the rest is named, and its boxes go too', async () => {
     const worker = `gateway-late-${process.pid}`;
-    const episodes = new Episodes({ openDriver: () => createDockerDriver({ dockerHost: null }), slots: 1, worker });
+    const episodes = ownBoxes(1, worker);
     const warm = await episodes.score(command, [act('cat', 'a.txt')], {
       until: performance.now() + 60_000,
       signal: never,

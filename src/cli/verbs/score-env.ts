@@ -1,8 +1,9 @@
 // `farm score --env NAME --env-config JSON --input ITEMS.jsonl`: completions scored in sandboxes, each as one single-step
-// episode in a box of its own; one line an item, in input order.
+// episode in a box of its own; one line an item, in input order. Rollout workers that are there do it, else this process.
 
 import { Episodes } from '../../gateway/episodes.ts';
 import { outcomeRow } from '../../gateway/outcome.ts';
+import { OwnBoxes } from '../../gateway/own-boxes.ts';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { dumpJson } from '../../shared/json/json.ts';
@@ -11,6 +12,7 @@ import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { createDockerDriver } from '../../workers/rollout/sandbox/docker.ts';
 import { createOwnPool, ownWorker } from '../../workers/rollout/sandbox/own-pool.ts';
+import { interactivePlace } from '../interactive-place.ts';
 import { jsonArgument } from '../json-argument.ts';
 import { requireSandbox } from '../needs.ts';
 import { rolloutSlots } from '../roles.ts';
@@ -36,14 +38,13 @@ export async function scoreEnv(args: { env: string; envConfig: string; seed: big
   }
   const input = await ScoreItems.read(args.input);
   const config = readConfig();
-  if (kind.usesSandbox) await requireSandbox(config, DEFAULT_LIMITS.image);
+  const place = await interactivePlace(config);
+  if (kind.usesSandbox && place === null) await requireSandbox(config, DEFAULT_LIMITS.image);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  const episodes = new Episodes({
-    openDriver: () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway'),
-    slots: rolloutSlots(),
-    worker: ownWorker('gateway'),
-  });
+  const openDriver = () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway');
+  const own = new OwnBoxes({ openDriver, slots: rolloutSlots(), worker: ownWorker('gateway') });
+  const episodes = new Episodes({ lane: place?.lane ?? null, own });
   try {
     const environment = { name: args.env, config: kind.resolve(given), seed: args.seed };
     for (const { start, items } of input.slices()) {
@@ -59,5 +60,6 @@ export async function scoreEnv(args: { env: string; envConfig: string; seed: big
     return EXIT.ok;
   } finally {
     await episodes.close();
+    place?.close();
   }
 }

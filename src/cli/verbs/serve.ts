@@ -81,6 +81,7 @@ async function open(
   const { redis, place } = await connectRedis(config);
   redis.disconnect();
   const asking = openRedis(place, { commandTimeout: REDIS_MS });
+  const openDriver = () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway');
   const opened = await openGateway(server, {
     config,
     configs,
@@ -95,7 +96,8 @@ async function open(
         log,
       }),
     upstreams: readUpstreams,
-    openDriver: () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway'),
+    // `farm up` brings workers, which alone open boxes there.
+    openDriver: process.send === undefined ? openDriver : null,
     openReader: (reading) => (run) => openResults(config, reading, run),
     finished: (run) => finishedStatus(config, run),
     adopts: process.send === undefined,

@@ -5,11 +5,13 @@ import { messageOf, missingError } from '../../shared/errors.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import { MemberQueue } from '../../shared/queue.ts';
+import { SHARED_REALM } from '../../shared/realm.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import type { KnownRun } from '../runs.ts';
 import { startStageWorker, type Told } from '../stage-worker.ts';
+import { InteractiveWorker } from './interactive.ts';
 import { type Played, playMember } from './play.ts';
 
 const SWEEP_MS = 20_000;
@@ -37,8 +39,10 @@ export async function startRolloutWorker(
   void sweep();
   const sweeper = setInterval(() => void sweep(), SWEEP_MS);
 
+  let atWork = 0;
   async function perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told> {
-    const played = await playMember(attempt, run, { driver, farmId, worker, running });
+    atWork++;
+    const played = await playMember(attempt, run, { driver, farmId, worker, running }).finally(() => atWork--);
     if (played.status === 'no_result') return await without(played, attempt, ledger);
     const { record, blobs } = played;
     const { reward, steps, seconds, diagnostics } = record;
@@ -73,7 +77,7 @@ export async function startRolloutWorker(
     return { status: 'no_result', cause, detail, ledger: said };
   }
 
-  return await startStageWorker(context, {
+  const role = await startStageWorker(context, {
     stage: 'rollout',
     line: 'attempt',
     phase: 'reading the task',
@@ -82,7 +86,15 @@ export async function startRolloutWorker(
     close: async () => {
       clearInterval(sweeper);
       await verifyQueue.close();
-      await driver.close();
     },
   });
+  // Slots of its own, and those that runs leave idle; runs never wait for it.
+  const reserved = context.realm === SHARED_REALM ? Math.max(1, Math.ceil(context.concurrency / 4)) : 0;
+  const slots = (): number => reserved + Math.max(0, context.concurrency - atWork);
+  const interactive = reserved === 0 ? null : new InteractiveWorker({ context, driver, slots });
+  const ended = async (how: 'drain' | 'stop'): Promise<void> => {
+    await Promise.all([role[how](), interactive?.[how]()]);
+    await driver.close();
+  };
+  return { drain: () => ended('drain'), stop: () => ended('stop') };
 }
