@@ -16,6 +16,17 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+const UTF8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Bytes that are not UTF-8 are no text, and not text with signs in place of some of it: only the status speaks then. */
+function textOf(bytes: Buffer): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    return '';
+  }
+}
+
 export class HttpCaller {
   private readonly agents = {
     http: new http.Agent({ keepAlive: true, keepAliveMsecs: 10_000, maxFreeSockets: 64 }),
@@ -78,7 +89,7 @@ export class HttpCaller {
             end(null, {
               status: response.statusCode ?? 0,
               retryAfter: response.headers['retry-after'] ?? null,
-              body: Buffer.concat(chunks).toString('utf8'),
+              body: textOf(Buffer.concat(chunks)),
             });
         });
       });

@@ -56,6 +56,8 @@ export function meaningOf(answer: HttpAnswer, asked: Asked, now: number): Meanin
     const data = body?.get('data');
     if (!isMap(data) || body?.get('ok') !== true || given(body, 'error'))
       return infrastructure(`HTTP ${answer.status} without an answer`);
+    if (!finiteBeside(body, 'data') || (asked.batch && !finiteBeside(data, 'results')))
+      return infrastructure(NOT_FINITE);
     if (!asked.batch) return verdictOf(data, asked.platformId);
     return ofPlatform(data, asked.platformId) ? { kind: 'verdict', data } : infrastructure(STRANGER);
   }
@@ -95,12 +97,18 @@ function itemMeaning(result: ValueMap, platformId: bigint | null): Meaning {
 }
 
 const STRANGER = 'an answer of another platform';
+const NOT_FINITE = 'an answer with a number that is not finite';
+
+/** What stands beside `key`, which is looked at for itself. */
+function finiteBeside(map: ValueMap, key: string): boolean {
+  return [...map].every(([name, value]) => name === key || allFinite(value));
+}
 
 /** An answer that a certificate can be read from. */
 function verdictOf(data: ValueMap, platformId: bigint | null): Meaning {
   const checked = data.get('proof_checked') ?? null;
   const explanation = data.get('explanation') ?? null;
-  if (!allFinite(data)) return infrastructure('an answer with a number that is not finite');
+  if (!allFinite(data)) return infrastructure(NOT_FINITE);
   if (!PROJECTION.some((field) => data.has(field)))
     return infrastructure('an answer with none of the fields asked for');
   if (checked !== null && typeof checked !== 'boolean')
