@@ -1,12 +1,13 @@
-// One process that asks a malformed platform, so that its memory is its own. argv: JSON {baseUrl, from, cases, apiKey};
-// `cases`: for each the number of its queries. stdout: a JSON line a case [number, outcomes, kept], then {rss: {...}}.
+// One process that asks a malformed platform, so that its memory is its own. stdin: JSON {baseUrl, from, cases, warm};
+// `cases`: for each the number of its queries; after `warm` of them memory is measured first. stdout: a JSON line a case [number, outcomes, kept], then {rss: {...}}.
 
+import { text } from 'node:stream/consumers';
 import { parseJson } from '../../dist/shared/json/json.js';
 import { resolveVerifier } from '../../dist/shared/spec/verifier-config.js';
 import { VerifierClient } from '../../dist/workers/verify/client.js';
 import { verifyCompletions } from '../../dist/workers/verify/verify.js';
 
-const { baseUrl, from, cases, warm } = JSON.parse(process.argv[2]);
+const { baseUrl, from, cases, warm } = JSON.parse(await text(process.stdin));
 const domain = { platform_id: 1, parser: 'json_block', query_template: '{facts}' };
 const { config } = resolveVerifier(parseJson(JSON.stringify({ domain })), null);
 const MB = 1024 * 1024;
