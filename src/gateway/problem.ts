@@ -6,7 +6,7 @@ import { EXIT, FarmError } from '../shared/errors.ts';
 export class HttpProblem extends Error {
   readonly status: number;
   readonly code: string;
-  readonly hint: string | undefined;
+  readonly hint: string;
   readonly headers: Record<string, string>;
 
   constructor(status: number, code: string, message: string, hint?: string, headers: Record<string, string> = {}) {
@@ -14,14 +14,21 @@ export class HttpProblem extends Error {
     this.name = 'HttpProblem';
     this.status = status;
     this.code = code;
-    this.hint = hint;
+    this.hint = hint ?? usualHint(status);
     this.headers = headers;
   }
 
   body(): string {
     const { code, message, hint } = this;
-    return `${JSON.stringify({ error: { code, message, ...(hint === undefined ? {} : { hint }) } })}\n`;
+    return `${JSON.stringify({ error: { code, message, hint } })}\n`;
   }
+}
+
+/** The next step where the message says all that is special. */
+function usualHint(status: number): string {
+  if (status === 404 || status === 405) return 'GET / shows what is there';
+  if (status >= 500) return 'try again; /readyz says what is missing';
+  return 'correct the request; the README’s “A trainer’s rewards” has the calls and their fields';
 }
 
 export function busy(message: string, retryAfterS: number): HttpProblem {

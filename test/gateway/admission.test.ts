@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Admission } from '../../src/gateway/admission.ts';
 import { Joins } from '../../src/gateway/joins.ts';
 
@@ -38,6 +38,15 @@ describe('what may be inside', () => {
 });
 
 describe('repeated requests', () => {
+  // Time passes when the test says so.
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+  });
+  afterEach(() => {
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
   const options = { keepMs: 50, keepCount: 3, keepBytes: 800, lingerMs: 0 };
   const joins = (more = {}) => new Joins<string>({ ...options, ...more }, (text) => text.length);
 
@@ -51,7 +60,9 @@ describe('repeated requests', () => {
     ]);
     expect(await table.join('k', 'c', never, work)).toEqual({ value: 'answer', repeated: true });
     expect(await table.join('k', 'other', never, work)).toBeNull();
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await vi.advanceTimersByTimeAsync(49);
+    expect((await table.join('k', 'c', never, work))?.repeated).toBe(true);
+    await vi.advanceTimersByTimeAsync(1);
     expect(await table.join('k', 'c', never, work)).toEqual({ value: 'answer', repeated: false });
     expect(work).toHaveBeenCalledTimes(2);
   });
@@ -70,24 +81,30 @@ describe('repeated requests', () => {
 
   test('are cancelled when the last caller has gone, unless one comes back in time', async () => {
     const table = joins({ lingerMs: 40 });
+    let answer: (text: string) => void = () => {};
     let cancelled = false;
     const work = (signal: AbortSignal) =>
       new Promise<string>((resolve, reject) => {
-        const timer = setTimeout(() => resolve('answer'), 120);
+        answer = resolve;
         signal.addEventListener('abort', () => {
-          clearTimeout(timer);
           cancelled = true;
           reject(new Error('cancelled'));
         });
       });
-    const caller = new AbortController();
-    const first = table.join('k', '', caller.signal, work);
-    caller.abort(new Error('gone'));
-    await expect(first).rejects.toThrow('gone');
-    expect((await table.join('k', '', never, work))?.value).toBe('answer');
-    expect(cancelled).toBe(false);
-    const second = table.join('other', '', AbortSignal.timeout(10), work);
-    await expect(second).rejects.toThrow();
-    await vi.waitFor(() => expect([cancelled, table.size]).toEqual([true, 1]));
+    const leave = async (key: string): Promise<void> => {
+      const caller = new AbortController();
+      const joined = table.join(key, '', caller.signal, work);
+      caller.abort(new Error('gone'));
+      await expect(joined).rejects.toThrow('gone');
+    };
+    await leave('k');
+    await vi.advanceTimersByTimeAsync(39);
+    const back = table.join('k', '', never, work);
+    await vi.advanceTimersByTimeAsync(1_000);
+    answer('answer');
+    expect([(await back)?.value, cancelled]).toEqual(['answer', false]);
+    await leave('other');
+    await vi.advanceTimersByTimeAsync(40);
+    expect([cancelled, table.size]).toEqual([true, 1]);
   });
 });

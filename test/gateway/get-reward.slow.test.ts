@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { completionOf, END_TOKENS, longestOverlap } from '../../src/gateway/query-cut.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 import { call, completion, FLOOR, post, startGateway, type TestGateway } from '../support/gateway-fixture.ts';
+import { until } from '../support/until.ts';
 
 describe('what the policy wrote', () => {
   const cut = (query: string, prompt: string) => completionOf(query, prompt, END_TOKENS);
@@ -150,7 +151,7 @@ test('equal bodies under way are asked once, and a caller that drops out leaves 
   const leaving = http.request(`${gateway.url}/get_reward`, { method: 'POST', agent: false });
   leaving.on('error', () => {});
   leaving.end(body);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until('it is asked for', () => simulator.calls.inFlight === 1);
   const staying = reward(body);
   leaving.destroy();
   expect((await staying).status).toBe(200);

@@ -10,6 +10,7 @@ import type { Role, RoleContext } from '../../src/workers/role.ts';
 import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
 import { call, completion, post, startGateway, type TestGateway } from '../support/gateway-fixture.ts';
+import { until } from '../support/until.ts';
 
 let simulator: Simulator;
 let gateway: TestGateway;
@@ -321,8 +322,11 @@ describe('what people and Prometheus see', () => {
     await post(`${gateway.url}/v1/score`, { prompts: ['p'], completions: [completion(30)] });
     await submit(spec(1), '?run_id=seen');
     await done('seen');
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
-    const { text, headers } = await call(`${gateway.url}/metrics`);
+    // Figures are a second old at most.
+    const { text, headers } = await until('the figures show the run', async () => {
+      const reply = await call(`${gateway.url}/metrics`);
+      return reply.text.includes('farm_runs{state="done"} 1\n') && reply;
+    });
     expect(headers['content-type']).toContain('version=0.0.4');
     for (const line of [
       'farm_figures_ok 1',
