@@ -1,3 +1,4 @@
+import http from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Episodes } from '../../src/gateway/episodes.ts';
 import { InteractiveDesk } from '../../src/gateway/interactive-desk.ts';
@@ -16,6 +17,7 @@ import { ENVIRONMENT_CONFIGS } from '../../src/shared/spec/environment-config.ts
 import { InteractiveWorker } from '../../src/workers/rollout/interactive.ts';
 import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
 import { GatedSandbox } from '../support/gated-sandbox.ts';
+import { post, startGateway as startTestGateway } from '../support/gateway-fixture.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -178,6 +180,33 @@ async function waitingSamples(): Promise<number> {
   const lines = await server.redis.keys('farm:{lane*}:w:*');
   return (await Promise.all(lines.map((key) => server.redis.llen(key)))).reduce((sum, n) => sum + n, 0);
 }
+
+describe('over HTTP', () => {
+  test('a caller that drops out takes its samples along; a repetition by its key finds them', async () => {
+    const gate = new GatedSandbox();
+    await startWorker(gate, 2);
+    const gateway = await startTestGateway({ baseUrl: 'http://127.0.0.1:1', redis: server });
+    closing.push(() => gateway.close());
+    const env = { name: 'command', config: { files: { 'a.txt': 'x' }, task: 't', expected_stdout: 'x' } };
+    const body = JSON.stringify({ env, completions: [CAT, CAT, CAT] });
+    const send = (headers: Record<string, string> = {}): http.ClientRequest => {
+      const request = http.request(`${gateway.url}/v1/score`, { method: 'POST', agent: false, headers });
+      request.on('error', () => {}).end(body);
+      return request;
+    };
+    const dropped = send();
+    await until('two are at work', () => gate.waiting === 2);
+    dropped.destroy();
+    await until('they are let go', async () => gate.waiting === 0 && (await waitingSamples()) === 0);
+    const key = { 'idempotency-key': 'env' };
+    const cut = send(key);
+    await until('two are at work again', () => gate.waiting === 2);
+    cut.destroy();
+    const again = post(`${gateway.url}/v1/score`, body, key);
+    gate.release();
+    expect((await again).json.rewards).toEqual([1, 1, 1]);
+  });
+});
 
 describe('without workers', () => {
   test('a gateway that has boxes of its own uses them, and workers that come take the rest', async () => {
