@@ -166,8 +166,6 @@ export class InteractiveDesk {
     if (this.entries.size > 0 || this.beat === null) return;
     clearInterval(this.beat);
     this.beat = null;
-    this.listening?.disconnect();
-    this.listening = null;
   }
 
   private async listen(listening: Redis): Promise<void> {

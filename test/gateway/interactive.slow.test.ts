@@ -85,6 +85,12 @@ describe('samples that somebody waits for', { timeout: 120_000 }, () => {
     expect((await score(url, [slowly(0)])).json.rewards).toEqual([1]);
     serve.process.kill('SIGTERM');
     await serve.ended;
+    const input = farm.file('items.jsonl', `${JSON.stringify({ prompt: '', completion: slowly(0) })}\n`);
+    const args = ['score', '--env', 'command', '--env-config', JSON.stringify(env.config), '--input', input];
+    expect(JSON.parse((await farm.run(...args)).stdout).reward).toBe(1);
+    // A Redis that is named and not there is no reason to score elsewhere.
+    farm.env.REDIS_URL = 'redis://127.0.0.1:1';
+    expect(await farm.run(...args)).toMatchObject({ code: 3, stderr: expect.stringContaining('127.0.0.1:1') });
     await farm.nothingLeft();
   });
 });

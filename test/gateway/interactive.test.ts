@@ -221,6 +221,16 @@ describe('without workers', () => {
     expect(told(await scored)).toEqual([1, 1, 1, 1]);
   });
 
+  test('a hundred thousand samples are answered by their deadline, with what is over', async () => {
+    const gate = new GatedSandbox();
+    const episodes = startGateway(gate);
+    const began = performance.now();
+    const outcomes = await episodes.score(command, new Array(100_000).fill(CAT), patience(1_500));
+    expect(performance.now() - began).toBeLessThan(2_500);
+    expect(new Set(told(outcomes).slice(0, 2))).toEqual(new Set(['environment_silent']));
+    expect(new Set(told(outcomes).slice(2))).toEqual(new Set(['not_started']));
+  });
+
   test('one that has none waits for workers until the deadline', async () => {
     const episodes = startGateway();
     const [late] = await episodes.score(command, [CAT], patience(300));
@@ -277,6 +287,31 @@ describe('trouble', () => {
     await server.redis.del(...(await server.redis.keys('farm:{lane*')));
     gate.release();
     expect(told(await scored)).toEqual([1, 1, 1]);
+  });
+
+  test('a Redis that hangs holds no deadline up', async () => {
+    await startWorker();
+    const episodes = startGateway();
+    expect(told(await episodes.score(command, [CAT], patience()))).toEqual([1]);
+    server.process.kill('SIGSTOP');
+    try {
+      const began = performance.now();
+      expect(told(await episodes.score(command, [CAT, CAT], patience(1_500)))).toEqual(['not_started', 'not_started']);
+      expect(performance.now() - began).toBeLessThan(2_500);
+    } finally {
+      server.process.kill('SIGCONT');
+    }
+  });
+
+  test.each([
+    ['without boxes of its own the gateway has no result', null, 'sandbox_start'],
+    ['with some it scores them itself', createSubprocessDriver, 1],
+  ] as const)('a full Redis takes no samples: %s', async (_, driver, expected) => {
+    await startWorker();
+    const episodes = startGateway(driver === null ? null : driver());
+    await server.redis.config('SET', 'maxmemory', '1mb');
+    expect(told(await episodes.score(command, [CAT], patience()))).toEqual([expected]);
+    await server.redis.config('SET', 'maxmemory', '0');
   });
 
   test('samples of a gateway that died are played no more', async () => {

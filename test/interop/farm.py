@@ -44,12 +44,14 @@ def farm() -> Iterator[Dict[str, str]]:
             (folder / f"{name}.yaml").write_text(CONFIG.format(url=url))
         configs = [part for name in ("grant", "dead") for part in ("--config", f"{name}={folder / name}.yaml")]
         url = start("serve", "--port", "0", *configs)
+        # Takes what is scored in an environment.
+        start("worker", "rollout", "--concurrency", "4")
         yield {"FARM_URL": url, "FARM_API_KEY": KEY, "FARM_DATA": environment["FARM_DATA"]}
 
 
 @contextlib.contextmanager
 def process(args: List[str], environment: Dict[str, str], folder: Path) -> Iterator[str]:
-    """A command of the farm until the block is left; yields its first line."""
+    """A command of the farm until the block is left; yields its first line, of a worker what it logs when it is ready."""
     log = folder / f"{args[0]}.log"
     with log.open("wb") as stderr:
         command = [str(CHECKOUT / "farm"), *args]
@@ -59,7 +61,7 @@ def process(args: List[str], environment: Dict[str, str], folder: Path) -> Itera
         try:
             assert process.stdout is not None
             os.set_blocking(process.stdout.fileno(), False)
-            yield _first_line(process, log)
+            yield _said(process, log, b"ready") if args[0] == "worker" else _first_line(process, log)
         finally:
             _stop(process)
 
@@ -74,6 +76,15 @@ def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:
             raise SystemExit(f"{process.args} did not start:\n{log.read_text(errors='replace')[-3000:]}")
         time.sleep(0.05)
     return text.decode().split("\n")[0]
+
+
+def _said(process: subprocess.Popen[bytes], log: Path, word: bytes) -> str:
+    deadline = time.monotonic() + START_S
+    while word not in log.read_bytes():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"{process.args} did not start:\n{log.read_text(errors='replace')[-3000:]}")
+        time.sleep(0.05)
+    return word.decode()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -43,8 +43,8 @@ WORDS = [
 ]
 
 
-def model_and_tokenizer() -> Any:
-    vocabulary = {word: i for i, word in enumerate(["<pad>", "<eos>", "<unk>", "case", *WORDS])}
+def model_and_tokenizer(words: List[str]) -> Any:
+    vocabulary = {word: i for i, word in enumerate(["<pad>", "<eos>", "<unk>", "case", *words])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(
@@ -66,8 +66,10 @@ def model_and_tokenizer() -> Any:
     return Qwen2ForCausalLM(shape), tokenizer
 
 
-def train(rewards: Any, rloo: bool = False, steps: int = STEPS, **more: Any) -> List[Dict[str, float]]:
-    model, tokenizer = model_and_tokenizer()
+def train(
+    rewards: Any, rloo: bool = False, steps: int = STEPS, words: List[str] = WORDS, **more: Any
+) -> List[Dict[str, float]]:
+    model, tokenizer = model_and_tokenizer(words)
     settings, trainer_class = (RLOOConfig, RLOOTrainer) if rloo else (GRPOConfig, GRPOTrainer)
     with tempfile.TemporaryDirectory() as folder:
         arguments = settings(
@@ -142,6 +144,10 @@ def main() -> None:
 
     log = train(FarmReward(lossy.url, "grant"), rloo=True)
     rises("RLOO, 30% of the members lost", log, best)
+
+    env = {"name": "guess", "config": {"low": 1, "high": 9, "max_guesses": 3}, "seed": 7}
+    log = train(FarmReward(URL, env=env), words=[str(number) for number in range(1, 10)])
+    rises("GRPO, each completion an episode at a rollout worker", log, 1.0)
 
     dead = FarmReward(URL, "dead", deadline_s=5)(prompts=["case"] * 2, completions=[RIGHT, "permit"])
     check("with a verifier that is away only what needs none is judged", dead == [None, -1.0], rewards=dead)
