@@ -44,9 +44,16 @@ def farm() -> Iterator[Dict[str, str]]:
             (folder / f"{name}.yaml").write_text(CONFIG.format(url=url))
         configs = [part for name in ("grant", "dead") for part in ("--config", f"{name}={folder / name}.yaml")]
         url = start("serve", "--port", "0", *configs)
-        # Takes what is scored in an environment.
-        start("worker", "rollout", "--concurrency", "4")
         yield {"FARM_URL": url, "FARM_API_KEY": KEY, "FARM_DATA": environment["FARM_DATA"]}
+
+
+@contextlib.contextmanager
+def rollout_worker() -> Iterator[None]:
+    """Beside the farm that a script was given: what is scored in an environment goes there."""
+    with tempfile.TemporaryDirectory(prefix="farm-interop-worker-") as folder:
+        environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
+        with process(["worker", "rollout", "--concurrency", "4"], environment, Path(folder)):
+            yield
 
 
 @contextlib.contextmanager

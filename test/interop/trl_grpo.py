@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
-from farm import decision
+from farm import decision, rollout_worker
 from lossy import Lossy
 
 logging.getLogger("trl").setLevel(logging.ERROR)  # it names every sample that has no reward
@@ -146,7 +146,8 @@ def main() -> None:
     rises("RLOO, 30% of the members lost", log, best)
 
     env = {"name": "guess", "config": {"low": 1, "high": 9, "max_guesses": 3}, "seed": 7}
-    log = train(FarmReward(URL, env=env), words=[str(number) for number in range(1, 10)])
+    with rollout_worker():
+        log = train(FarmReward(URL, env=env), words=[str(number) for number in range(1, 10)])
     rises("GRPO, each completion an episode at a rollout worker", log, 1.0)
 
     dead = FarmReward(URL, "dead", deadline_s=5)(prompts=["case"] * 2, completions=[RIGHT, "permit"])

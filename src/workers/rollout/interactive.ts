@@ -20,6 +20,8 @@ const BEAT_MS = 1_000;
 /** Before a worker whose engine does not answer takes another: those of others come first. */
 const REST_MS = 1_000;
 
+const STOP_MS = 3_000;
+
 export interface InteractiveOptions {
   context: RoleContext;
   driver: SandboxDriver;
@@ -178,7 +180,9 @@ export class InteractiveWorker implements Role {
     this.ending = true;
     this.ring();
     for (const { controller } of this.held.values()) controller.abort(new LetGo('stop'));
-    await this.drain();
+    // A Redis that is away is not waited for: leases end by themselves.
+    await Promise.race([this.drain(), wait(STOP_MS, undefined, { ref: false })]);
+    this.close();
   }
 
   private close(): void {
