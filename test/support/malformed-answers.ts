@@ -385,7 +385,7 @@ function trickle(socket: Socket, text: string): void {
   const timer = setInterval(() => {
     if (socket.destroyed || at >= text.length) clearInterval(timer);
     else socket.write(text.slice(at, ++at));
-  }, 20);
+  }, 100);
   socket.once('close', () => clearInterval(timer));
 }
 

@@ -15,7 +15,7 @@ const AT_ONCE = 24;
 
 async function one(number, count) {
   const client = new VerifierClient({
-    ...{ baseUrl, platformId: 1n, apiKey: 'at_malformed_0123456789', concurrency: 2, callTimeoutMs: 3_000 },
+    ...{ baseUrl, platformId: 1n, apiKey: 'at_malformed_0123456789', concurrency: 2, callTimeoutMs: 8_000 },
     ...{ tries: 1, patienceMs: 0, sleep: async () => {} },
   });
   const items = Array.from({ length: count }, (_, item) => ({

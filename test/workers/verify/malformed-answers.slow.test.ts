@@ -94,7 +94,7 @@ test('asked by the fleet, they mean the same, and only verdicts and denials stay
 }, async () => {
   const redis = await startRedis();
   const server = await startMalformed();
-  const limits = { tries: 1, patienceMs: 1, callTimeoutMs: 3_000, backoffMs: 1, breakerThreshold: 1_000 };
+  const limits = { tries: 1, patienceMs: 1, callTimeoutMs: 8_000, backoffMs: 1, breakerThreshold: 1_000 };
   const fleet = makeFleet(redis, server.baseUrl, limits);
   const wrong: string[] = [];
   let keepable = 0;
