@@ -19,7 +19,7 @@ export type Meaning =
   | { kind: 'too_big'; detail: string }
   /** The batch path is not there: ask one by one. */
   | { kind: 'unsupported'; detail: string }
-  /** Several queries were refused as one: that is about none of them, each is asked for itself. */
+  /** A batch was refused as a whole: that is about none of its queries, each is asked for itself; one alone over the single path. */
   | { kind: 'apart'; detail: string }
   /** The request itself is not understood: ours to fix. */
   | { kind: 'not_understood'; detail: string };
@@ -37,7 +37,8 @@ export interface Asked {
   count: number;
   /** An answer that names another platform is none; null: not known. */
   platformId: bigint | null;
-  redact: Redact;
+  /** Null where there is nothing to be taken out. */
+  redact: Redact | null;
 }
 
 /** The fields that a reward needs, in the order in which they are asked for. */
@@ -114,11 +115,19 @@ function verdictOf(data: ValueMap, platformId: bigint | null): Meaning {
   if (checked !== null && typeof checked !== 'boolean')
     return infrastructure('an answer whose proof_checked is neither true, false nor null');
   if (explanation !== null && !isMap(explanation)) return infrastructure('an answer whose explanation is not a map');
+  if (isMap(explanation) && overflows(explanation.get('confidence') ?? null))
+    return infrastructure('an answer whose confidence is larger than any number');
   if (!ofPlatform(data, platformId)) return infrastructure(STRANGER);
   const silent = checked === null && !given(data, 'decision') && (explanation === null || explanation.size === 0);
   if (silent || (data.get('status') === 'unavailable' && checked !== true))
     return infrastructure('the platform could not decide now');
   return { kind: 'verdict', data };
+}
+
+/** An integer among its figures that no float holds. */
+function overflows(confidence: Value): boolean {
+  const figures = isMap(confidence) ? [...confidence.values()] : [];
+  return figures.some((figure) => typeof figure === 'bigint' && !Number.isFinite(Number(figure)));
 }
 
 function ofPlatform(data: ValueMap, platformId: bigint | null): boolean {
@@ -143,7 +152,10 @@ function errorMeaning(
   const request = status === 400 || status === 422;
   if (batch && request && aboutCount(error)) return { kind: 'too_big', detail };
   const denied = isDenial(error, top, request);
+  // Of a batch of one the refusal is believed only where it names facts: the path itself may be what is refused.
   if (count > 1 && (denied || request)) return { kind: 'apart', detail };
+  if (batch && !namesFacts(error, top) && (denied || request) && status !== 502 && status !== 504)
+    return { kind: 'apart', detail };
   // A gateway's own statuses, whatever they carry: nobody has judged anything.
   if (status === 502 || status === 504) return infrastructure(detail);
   if (denied) return { kind: 'denial', denial: denialOf(error, top) };
@@ -157,6 +169,11 @@ function codeMeaning(error: ValueMap, top: ValueMap): Meaning {
     return { kind: 'rate_limited', retryAfterMs: null, detail };
   if (REFUSALS.has(code)) return { kind: 'misconfigured', detail };
   return isDenial(error, top, false) ? { kind: 'denial', denial: denialOf(error, top) } : infrastructure(detail);
+}
+
+function namesFacts(error: ValueMap, top: ValueMap): boolean {
+  const listed = filled(pick(error, top, 'rejected_facts')) || filled(pick(error, top, 'missing_atoms'));
+  return listed || aspectsOf(error).some((aspect) => aspect !== 'request');
 }
 
 /** `request`: the status says that something in the request is wrong. */
@@ -247,10 +264,11 @@ function infrastructure(detail: string): Meaning {
 
 const ECHO_DEPTH = 1_000;
 
-function envelopeOf(body: string, redact: Redact): ValueMap | null {
+function envelopeOf(body: string, redact: Redact | null): ValueMap | null {
   try {
     // An answer echoes what a completion said, which may be as deep as completions are read, and wraps it.
-    const value = redactValue(parseJson(body, { maxDepth: ECHO_DEPTH }), redact);
+    const read = parseJson(body, { maxDepth: ECHO_DEPTH });
+    const value = redact === null ? read : redactValue(read, redact);
     return isMap(value) ? value : null;
   } catch {
     return null;
