@@ -1,10 +1,11 @@
 // The queue carries ids, and nothing but ids: the ledger is the truth, a job only a hint that a member may be begun.
-// So jobs are tried once, removed when over, and a doubled or lost one does no harm. The only file that knows BullMQ.
+// So jobs are tried once, removed when over, and a doubled or lost one does no harm. A queue a lane: what must not wait for
+// other work has a queue and slots of its own. The only file that knows BullMQ.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
 import { z } from 'zod';
-import type { Stage } from './ledger/member-ledger.ts';
+import { MEMBER_LANES, type MemberLane } from './lane.ts';
 import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
 
 /** The payload's major stands in the queue's name: workers of another major never see the job. */
@@ -19,7 +20,7 @@ const jobSchema = z.strictObject({
 export type MemberJob = z.infer<typeof jobSchema>;
 
 const prefixOf = (realm: string): string => `{farm:${realm}}`;
-const nameOf = (stage: Stage): string => `${stage}-v${PAYLOAD_MAJOR}`;
+const nameOf = (lane: MemberLane): string => `${lane}-v${PAYLOAD_MAJOR}`;
 
 // Jobs are removed when over; the queue's own event stream is not read by anybody.
 const STREAMS = { events: { maxLen: 100 } };
@@ -27,13 +28,13 @@ const JOB = { attempts: 1, removeOnComplete: true, removeOnFail: true } as const
 
 /** Queues one realm's members. */
 export class MemberQueue {
-  private readonly queues: Record<Stage, Queue>;
+  private readonly queues: Record<MemberLane, Queue>;
   private readonly connection;
 
   constructor(place: RedisPlace, realm: string, extra: Connection = {}) {
     this.connection = openRedis(place, extra);
-    const make = (stage: Stage): Queue => {
-      const queue = new Queue(nameOf(stage), {
+    const make = (lane: MemberLane): Queue => {
+      const queue = new Queue(nameOf(lane), {
         connection: this.connection,
         prefix: prefixOf(realm),
         streams: STREAMS,
@@ -41,33 +42,35 @@ export class MemberQueue {
       queue.on('error', () => {});
       return queue;
     };
-    this.queues = { rollout: make('rollout'), verify: make('verify') };
+    this.queues = { rollout: make('rollout'), light: make('light'), verify: make('verify') };
   }
 
   /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that the job is for. */
   async add(
     run: string,
-    members: readonly { group: number; member: number; stage: Stage; next: number }[],
+    members: readonly { group: number; member: number; lane: MemberLane; next: number }[],
   ): Promise<void> {
-    for (const stage of ['rollout', 'verify'] as const) {
+    const adding = MEMBER_LANES.map(async (lane) => {
+      const stage = lane === 'verify' ? 'verify' : 'rollout';
       const jobs = members
-        .filter((m) => m.stage === stage)
+        .filter((m) => m.lane === lane)
         .map((m) => ({
           name: stage,
           data: { run, group: m.group, member: m.member, stage } satisfies MemberJob,
           opts: { ...JOB, jobId: `${run}-${m.group}-${m.member}-a${m.next}-${stage}` },
         }));
-      if (jobs.length > 0) await this.queues[stage].addBulk(jobs);
-    }
+      if (jobs.length > 0) await this.queues[lane].addBulk(jobs);
+    });
+    await Promise.all(adding);
   }
 
   /** Jobs that wait or are at work, by queue and state. */
   async counts(): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
-    for (const stage of ['rollout', 'verify'] as const) {
-      const { waiting = 0, wait = waiting, active = 0 } = await this.queues[stage].getJobCounts('wait', 'active');
-      counts[`${stage}_waiting`] = wait;
-      counts[`${stage}_active`] = active;
+    for (const lane of MEMBER_LANES) {
+      const { waiting = 0, wait = waiting, active = 0 } = await this.queues[lane].getJobCounts('wait', 'active');
+      counts[`${lane}_waiting`] = wait;
+      counts[`${lane}_active`] = active;
     }
     return counts;
   }
@@ -95,22 +98,22 @@ export interface Consumer {
   close(): Promise<void>;
 }
 
-/** Calls `work` for each job of a stage, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
+/** Calls `work` for each job of a lane, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
 export function consume(
   place: RedisPlace,
   realm: string,
-  stage: Stage,
+  lane: MemberLane,
   concurrency: number,
   work: (job: MemberJob) => Promise<void>,
   onError: (error: unknown) => void,
 ): Consumer {
   const connection = openRedis(place);
   const worker = new Worker(
-    nameOf(stage),
+    nameOf(lane),
     async (job) => {
       const parsed = jobSchema.safeParse(job.data);
       // Not ours, or of another version: the ledger never heard of it, and dropping it loses nothing.
-      if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(stage)}: ${job.id ?? '?'}`));
+      if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(lane)}: ${job.id ?? '?'}`));
       try {
         await work(parsed.data);
       } catch (error) {

@@ -2,6 +2,7 @@
 // while the stage works on it, write one wide line, and go away drained or at once. What the stage does is its own.
 
 import { messageOf } from '../shared/errors.ts';
+import { MEMBER_LANES } from '../shared/lane.ts';
 import { type Attempt, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
@@ -33,11 +34,11 @@ export interface StageWork {
 }
 
 export async function startStageWorker(context: RoleContext, work: StageWork): Promise<Role> {
-  const { redis, place, realm, worker, log } = context;
+  const { redis, place, realm, worker, slots, log } = context;
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
   const runs = new Runs(redis, context.config);
-  const presence = await announce(redis, { role: work.stage, realm, worker });
+  const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
   async function handle(job: MemberJob): Promise<void> {
     const run = await runs.get(job.run);
@@ -77,9 +78,12 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     return { status: stopped || pause ? 'given back' : 'failed', why: detail, ledger: said };
   }
 
-  const consumer = consume(place, realm, work.stage, context.concurrency, handle, (error) =>
-    log.error({ error: messageOf(error) }, 'queue'),
-  );
+  // Slots of a lane are its own: a slot that is free in one takes nothing of another.
+  const consumers = MEMBER_LANES.flatMap((lane) => {
+    const at = slots[lane] ?? 0;
+    const onError = (error: unknown): void => log.error({ lane, error: messageOf(error) }, 'queue');
+    return at === 0 ? [] : [consume(place, realm, lane, at, handle, onError)];
+  });
   const close = async (): Promise<void> => {
     attempts.close();
     await presence.stop();
@@ -87,11 +91,11 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   };
   return {
     drain: async () => {
-      await consumer.drain();
+      await Promise.all(consumers.map((consumer) => consumer.drain()));
       await close();
     },
     stop: async () => {
-      const closing = consumer.close();
+      const closing = Promise.all(consumers.map((consumer) => consumer.close()));
       attempts.abortAll();
       work.interrupt?.();
       await attempts.idle();

@@ -39,13 +39,13 @@ function taker(realm: string, work: (job: MemberJob) => Promise<void> = async ()
   closing.push(() => consumer.close());
   return { jobs, errors, consumer };
 }
-const rollout = (member: number, next = 1) => ({ group: 0, member, stage: 'rollout' as const, next });
+const rollout = (member: number, next = 1) => ({ group: 0, member, lane: 'rollout' as const, next });
 const job = (member: number): MemberJob => ({ run: 'r', group: 0, member, stage: 'rollout' });
 
 describe('a queue', () => {
   it('carries ids and nothing else, each stage to its own workers', async () => {
     const { jobs } = taker(SHARED_REALM);
-    await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), stage: 'verify' }, rollout(2)]);
+    await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), lane: 'verify' }, rollout(2)]);
     await until('both are taken', () => jobs.length === 2);
     expect(jobs.sort((a, b) => a.member - b.member)).toEqual([job(0), job(2)]);
   });

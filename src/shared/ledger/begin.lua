@@ -6,13 +6,19 @@ local state = run_field('state')
 if not state then return {'refused', 'unknown'} end
 if state ~= 'running' then return {'refused', state} end
 local key = group_key(g)
-local f = redis.call('HMGET', key, 'task', 'place', m .. '.s', m .. '.l', m .. '.a', m .. '.c', m .. '.b', m .. '.x', 'began')
+local f = redis.call('HMGET', key, 'task', 'place', m .. '.s', m .. '.l', m .. '.a', m .. '.c', m .. '.b', m .. '.x', 'began', m .. '.q', 'lane')
 if not f[1] then return {'refused', 'closed'} end
 local at, t = f[3] or 'open', now()
 if at == 'accepted' then return {'refused', 'accepted'} end
 if f[4] and int(f[4]) > t then return {'refused', 'leased'} end
 local rolled = at == 'rolled' or at == 'verifying'
 if rolled ~= (stage == 'verify') then return {'refused', at} end
+-- A job of an earlier begin: its member was given back since, and waits for a place.
+if not f[10] then
+  local lane = lane_of(at, f[11])
+  redis.call('ZREM', due_key(lane), g .. '-' .. m)
+  take_place(g, m, lane, t)
+end
 redis.call('HSET', key, m .. '.t', ARGV[4], m .. '.l', t + int(ARGV[6]), m .. '.w', ARGV[5], m .. '.s', rolled and 'verifying' or 'rolling', m .. '.p', stage)
 redis.call('HINCRBY', key, m .. '.n', 1)
 redis.call('ZADD', K .. ':live', t + int(ARGV[6]), g .. '-' .. m)

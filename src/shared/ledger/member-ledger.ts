@@ -11,8 +11,6 @@ import { defineScript } from './script.ts';
 /** A member's lease: renewed every second, over when five were missed. Take-over after a death stays within 10 s. */
 export const LEASE_MS = 5_000;
 export const BEAT_MS = 1_000;
-/** A rolled member whose verify job is lost is queued again after this. */
-const HANDOVER_MS = 10_000;
 
 const BEGIN = defineScript('begin', { allowOom: true });
 const BEAT = defineScript('beat', { allowOom: true });
@@ -106,21 +104,10 @@ export class MemberLedger {
     return (await BEAT.call(this.redis, run, [LEASE_MS, ...args])) as Standing[];
   }
 
-  /** Hands an episode on to the verifier. `next` is the number of the begin to come, for the job's id. */
-  async rolled(
-    attempt: Attempt,
-    text: string,
-    blobs: readonly Blob[],
-  ): Promise<{ status: 'rolled'; next: number } | { status: Late }> {
-    const answer = (await ROLLED.call(this.redis, attempt.run, [
-      attempt.group,
-      attempt.member,
-      attempt.token,
-      text,
-      packBlobs(blobs),
-      HANDOVER_MS,
-    ])) as [string, string];
-    return answer[0] === 'rolled' ? { status: 'rolled', next: Number(answer[1]) } : { status: answer[0] as Late };
+  /** Hands an episode on to the verifier: the run's driver queues it. */
+  async rolled(attempt: Attempt, text: string, blobs: readonly Blob[]): Promise<'rolled' | Late> {
+    const args = [attempt.group, attempt.member, attempt.token, text, packBlobs(blobs)];
+    return (await ROLLED.call(this.redis, attempt.run, args)) as 'rolled' | Late;
   }
 
   /** `accepted`, once; or why it was not counted. */

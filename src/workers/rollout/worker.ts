@@ -4,7 +4,6 @@
 import { messageOf, missingError } from '../../shared/errors.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
-import { MemberQueue } from '../../shared/queue.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
@@ -22,7 +21,6 @@ export async function startRolloutWorker(
   alive: () => Promise<ReadonlySet<string>>,
 ): Promise<Role> {
   const { worker, log, farmId } = context;
-  const verifyQueue = new MemberQueue(context.place, context.realm);
 
   /** Containers of workers that are not there any more. */
   const sweep = async (): Promise<void> => {
@@ -44,13 +42,7 @@ export async function startRolloutWorker(
     const { reward, steps, seconds, diagnostics } = record;
     const told = { status: 'completed', reward, steps, seconds, start_ms: played.startMs, diagnostics };
     if (!played.verify) return { ...told, ledger: await ledger.accept(attempt, record, blobs) };
-    const rolled = await ledger.rolled(attempt, JSON.stringify(record), blobs);
-    if (rolled.status === 'rolled') {
-      await verifyQueue.add(attempt.run, [
-        { group: attempt.group, member: attempt.member, stage: 'verify', next: rolled.next },
-      ]);
-    }
-    return { ...told, ledger: rolled.status };
+    return { ...told, ledger: await ledger.rolled(attempt, JSON.stringify(record), blobs) };
   }
 
   async function without(
@@ -81,7 +73,6 @@ export async function startRolloutWorker(
     perform,
     close: async () => {
       clearInterval(sweeper);
-      await verifyQueue.close();
       await driver.close();
     },
   });
