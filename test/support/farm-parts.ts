@@ -69,19 +69,20 @@ export class FarmParts {
     return { config, redis, place, farmId: 'test-farm', realm, worker, slots, log };
   }
 
-  /** Opens a run of this spec and drives it. */
-  async drive(spec: Record<string, unknown>): Promise<DrivenRun> {
+  /** Opens a run of this spec and drives it, in a realm of its own if no other is named. */
+  async drive(spec: Record<string, unknown>, named?: string): Promise<DrivenRun> {
     const { config, store, log } = this;
     const { redis, place } = this.server;
     const run = `parts-${++this.runs}`;
     const read = await readRunSpec(this.folder, config, { name: run, ...spec });
+    const realm = named ?? run;
     const owner = `driver-of-${run}`;
     const ambertraceKey = config.ambertraceApiKey;
-    const opened = await openRun({ run, redis, store, realm: run, owner, ambertraceKey, ...read });
+    const opened = await openRun({ run, redis, store, realm, owner, ambertraceKey, ...read });
     const { groups, groupSize } = opened.settings.plan;
     const { epoch, settings, plan } = opened;
-    const queue = new MemberQueue(place, run);
-    const fleet = new Fleet(redis, place, run);
+    const queue = new MemberQueue(place, realm);
+    const fleet = new Fleet(redis, place, realm);
     const driver = new Driver(run, epoch, { redis, queue, fleet, settings, groups, groupSize, plan, owner, log });
     const end = driver.drive();
     this.onClose(async () => {

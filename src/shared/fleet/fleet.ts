@@ -38,22 +38,24 @@ export class Fleet {
   private readonly redis: Redis;
   private readonly place: RedisPlace;
   private readonly realm: string;
+  private readonly leaseMs: number;
   private readonly listeners = new Map<string, () => void>();
   private ears: Redis | null = null;
   private slots: Record<Lane, number> = noSlots();
   private lookAt = Number.NEGATIVE_INFINITY;
 
-  constructor(redis: Redis, place: RedisPlace, realm: string) {
+  constructor(redis: Redis, place: RedisPlace, realm: string, leaseMs = LEASE_MS) {
     this.redis = redis;
     this.place = place;
     this.realm = realm;
+    this.leaseMs = leaseMs;
   }
 
   /** How many members of each lane the run may put into the queue now. */
   async deal(run: string, asks: readonly Ask[]): Promise<Record<MemberLane, number>> {
     await this.look();
     const args = asks.flatMap(({ lane, out, want }) => [lane, windowOf(this.slots[lane]), out, Math.max(0, want)]);
-    const dealt = (await DEAL.call(this.redis, fleetKey(this.realm), [run, LEASE_MS, ...args])) as number[];
+    const dealt = (await DEAL.call(this.redis, fleetKey(this.realm), [run, this.leaseMs, ...args])) as number[];
     return { rollout: 0, light: 0, verify: 0, ...Object.fromEntries(asks.map(({ lane }, i) => [lane, dealt[i] ?? 0])) };
   }
 
