@@ -221,7 +221,7 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run: verify')
+  verb('bench', 'a benchmark, with its baseline in the same run: verify, queue')
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'for those that draw', integer)
