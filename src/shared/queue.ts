@@ -9,13 +9,19 @@ import { MEMBER_LANES, type MemberLane } from './lane.ts';
 import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
 
 /** The payload's major stands in the queue's name: workers of another major never see the job. */
-const PAYLOAD_MAJOR = 1;
+const PAYLOAD_MAJOR = 2;
+
+/** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
+const LIGHT_AT_ONCE = 8;
 
 const jobSchema = z.strictObject({
   run: z.string(),
-  group: z.int().nonnegative(),
-  member: z.int().nonnegative(),
   stage: z.enum(['rollout', 'verify']),
+  /** Pairs of group and member. */
+  members: z
+    .array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]))
+    .min(1)
+    .max(LIGHT_AT_ONCE),
 });
 export type MemberJob = z.infer<typeof jobSchema>;
 
@@ -45,20 +51,25 @@ export class MemberQueue {
     this.queues = { rollout: make('rollout'), light: make('light'), verify: make('verify') };
   }
 
-  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that the job is for. */
+  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for. */
   async add(
     run: string,
     members: readonly { group: number; member: number; lane: MemberLane; next: number }[],
   ): Promise<void> {
     const adding = MEMBER_LANES.map(async (lane) => {
       const stage = lane === 'verify' ? 'verify' : 'rollout';
-      const jobs = members
-        .filter((m) => m.lane === lane)
-        .map((m) => ({
+      const all = members.filter((m) => m.lane === lane);
+      const size = lane === 'light' ? LIGHT_AT_ONCE : 1;
+      const jobs = Array.from({ length: Math.ceil(all.length / size) }, (_, i) => {
+        const some = all.slice(i * size, (i + 1) * size);
+        const { group, member, next } = some[0] as (typeof all)[number];
+        const more = some.length > 1 ? `x${some.length}` : '';
+        return {
           name: stage,
-          data: { run, group: m.group, member: m.member, stage } satisfies MemberJob,
-          opts: { ...JOB, jobId: `${run}-${m.group}-${m.member}-a${m.next}-${stage}` },
-        }));
+          data: { run, stage, members: some.map((m) => [m.group, m.member]) } satisfies MemberJob,
+          opts: { ...JOB, jobId: `${run}-${group}-${member}${more}-a${next}-${stage}` },
+        };
+      });
       if (jobs.length > 0) await this.queues[lane].addBulk(jobs);
     });
     await Promise.all(adding);

@@ -1,6 +1,7 @@
 // What the workers of both stages have in common: take a job, begin an attempt if the ledger allows it, keep its lease
 // while the stage works on it, write one wide line, and go away drained or at once. What the stage does is its own.
 
+import pLimit, { type LimitFunction } from 'p-limit';
 import { messageOf } from '../shared/errors.ts';
 import { MEMBER_LANES } from '../shared/lane.ts';
 import { type Attempt, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
@@ -40,14 +41,24 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const runs = new Runs(redis, context.config);
   const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
-  async function handle(job: MemberJob): Promise<void> {
+  async function handle(job: MemberJob, at: LimitFunction): Promise<void> {
     const run = await runs.get(job.run);
     if ('refused' in run) return log.warn({ run: job.run, why: run.refused }, 'member left alone');
-    const attempt = await ledger.begin(job, work.stage);
-    if ('refused' in attempt) return log.debug({ ...job, why: attempt.refused }, 'not begun');
-    const running = attempts.start(attempt, work.phase);
+    const members = job.members.map(([group, member]) => ({ group, member }));
+    const begun = await ledger.beginAll(job.run, members, work.stage);
+    const played = begun.map((attempt, i) => {
+      if ('refused' in attempt) return log.debug({ run: job.run, ...members[i], why: attempt.refused }, 'not begun');
+      const running = attempts.start(attempt, work.phase);
+      return at(() => perform(attempt, run, running));
+    });
+    // One that throws is a bug, and must not take the others' slots.
+    for (const end of await Promise.allSettled(played)) if (end.status === 'rejected') throw end.reason;
+  }
+
+  async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {
     const began = performance.now();
-    const who = { run: job.run, group: job.group, member: job.member, attempt: attempt.attempt, task: attempt.taskId };
+    const { group, member, taskId } = attempt;
+    const who = { run: attempt.run, group, member, attempt: attempt.attempt, task: taskId };
     try {
       const told = await work
         .perform(attempt, run, running, ledger)
@@ -82,7 +93,8 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const consumers = MEMBER_LANES.flatMap((lane) => {
     const at = slots[lane] ?? 0;
     const onError = (error: unknown): void => log.error({ lane, error: messageOf(error) }, 'queue');
-    return at === 0 ? [] : [consume(place, realm, lane, at, handle, onError)];
+    const members = pLimit(Math.max(1, at));
+    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, members), onError)];
   });
   const close = async (): Promise<void> => {
     attempts.close();

@@ -7,7 +7,7 @@ import { RunLedger, type Tick } from '../../src/shared/ledger/run-ledger.ts';
 import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { consume, MemberQueue } from '../../src/shared/queue.ts';
-import { completedWith, settingsWith } from '../support/outcomes.ts';
+import { completedWith, memberOf, settingsWith } from '../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -89,7 +89,7 @@ async function openRun({ onTestFinished }: TestContext, shape: Shape) {
       'rollout',
       concurrency,
       async (job) => {
-        const attempt = await worker.begin(job, 'rollout');
+        const attempt = await worker.begin(memberOf(job), 'rollout');
         if (!('refused' in attempt)) await outcome(attempt, worker);
       },
       () => {},

@@ -7,7 +7,7 @@ import { RunLedger } from '../../src/shared/ledger/run-ledger.ts';
 import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { announce } from '../../src/shared/presence.ts';
 import { consume, MemberQueue } from '../../src/shared/queue.ts';
-import { completedWith, settingsWith } from '../support/outcomes.ts';
+import { completedWith, memberOf, settingsWith } from '../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -40,7 +40,7 @@ async function openRealm({ onTestFinished }: TestContext, realm: string) {
     'rollout',
     SLOTS,
     async (job) => {
-      const attempt = await ledger.begin(job, 'rollout');
+      const attempt = await ledger.begin(memberOf(job), 'rollout');
       if ('refused' in attempt) return;
       await new Promise<void>((resolve) => {
         const end = async (): Promise<void> => {

@@ -60,7 +60,7 @@ describe.concurrent('lanes', () => {
     );
     farm.onClose(async () => {
       for (const gate of gates) gate();
-      await worker.close();
+      await worker.close(true);
       await queue.close();
     });
     await queue.addBulk(['long', 'long', 'long'].map((name) => ({ name, data: {}, opts: { priority: 10 } })));

@@ -59,9 +59,14 @@ local function take_place(g, m, lane, t)
   redis.call('ZADD', K .. ':live', t, g .. '-' .. m)
 end
 
+-- The driver is woken when a sixth of what is out has come back: before the queue is empty, and not for each.
+local function set_wake(lane, out)
+  redis.call('HSET', RUN, 'wake:' .. lane, out - math.max(1, math.floor(out / 6)))
+end
+
 local function count_out(lane, n)
   if redis.call('HINCRBY', RUN, 'out:' .. lane, -n) <= int(run_field('wake:' .. lane)) then
-    -- Once: the next tick sets the mark anew.
+    -- Once: the next round sets the mark anew.
     redis.call('HSET', RUN, 'wake:' .. lane, -1)
     redis.call('PUBLISH', K .. ':wake', lane)
   end

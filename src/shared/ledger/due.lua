@@ -32,6 +32,7 @@ for i = 4, #ARGV, 2 do
       take_place(g, m, lane, t + again)
       tell(id, lane, redis.call('HGET', group_key(g), m .. '.n'))
     end
+    set_wake(lane, int(run_field('out:' .. lane)))
   end
 end
 return out

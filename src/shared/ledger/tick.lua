@@ -16,7 +16,7 @@ redis.call('HSET', RUN, 'ticked', t)
 local answer = {state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')}
 for _, lane in ipairs({'rollout', 'light', 'verify'}) do
   local out, waiting = int(run_field('out:' .. lane)), redis.call('ZCARD', due_key(lane))
-  if out > 0 then redis.call('HSET', RUN, 'wake:' .. lane, out - math.max(1, math.floor(out / 6))) end
+  if out > 0 then set_wake(lane, out) end
   answer[#answer + 1] = tostring(out)
   answer[#answer + 1] = tostring(waiting == 0 and 0 or redis.call('ZCOUNT', due_key(lane), '-inf', t))
   answer[#answer + 1] = tostring(out + waiting)
