@@ -12,7 +12,7 @@ import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import type { Fleet } from '../shared/fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
-import { RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
+import { openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
@@ -66,6 +66,9 @@ export class Driver {
   private progress = -1;
   private woken: () => void = () => {};
   private awake = false;
+  /** The last tick of a run at work, kept up to date until the next. */
+  private seen: Tick | null = null;
+  private tickedAt = Number.NEGATIVE_INFINITY;
   private sweptAt = Number.NEGATIVE_INFINITY;
 
   constructor(run: string, epoch: string, options: DriverOptions) {
@@ -88,13 +91,13 @@ export class Driver {
     // A round may hang on a Redis that is away; being asked to end must not.
     const drained = this.drained.then((): DriverEnd => ({ drained: true }));
     // Without it the rounds alone find out; a Redis that is away must not keep the run from its end.
-    const deaf = this.options.fleet.listen(this.ledger.run, () => this.wake());
+    const deaf = this.options.fleet.listen(this.ledger.run, (lane, out) => this.wake(lane, out));
     deaf.catch(() => {});
     try {
       return await Promise.race([this.loop(over.signal), drained]);
     } finally {
       over.abort();
-      this.wake();
+      this.wake('', null);
       void deaf.then((stop) => stop()).catch(() => {});
     }
   }
@@ -114,7 +117,9 @@ export class Driver {
     return { drained: true };
   }
 
-  private wake(): void {
+  private wake(lane: string, out: number | null): void {
+    const name = MEMBER_LANES.find((l) => l === lane);
+    if (name !== undefined && out !== null && this.seen) this.seen.lanes[name].out = out;
     this.awake = true;
     this.woken();
   }
@@ -147,8 +152,15 @@ export class Driver {
       this.epoch = driven.epoch;
       this.leasedAt = performance.now();
     }
+    // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
+    if (this.seen !== null && performance.now() - this.tickedAt < ROUND_MS) {
+      await this.fill(this.seen);
+      return null;
+    }
     const tick = await this.ledger.tick(this.epoch);
     if (tick === null) return { lost: true };
+    this.seen = tick.state === 'running' ? structuredClone(tick) : null;
+    this.tickedAt = performance.now();
     this.options.onTick?.(tick);
     if (tick.accepted > this.progress) {
       this.progress = tick.accepted;
@@ -167,7 +179,7 @@ export class Driver {
         await this.probe();
         return null;
       case 'running':
-        await this.fill(tick);
+        await this.fill(this.seen ?? tick);
         return null;
     }
   }
@@ -183,7 +195,9 @@ export class Driver {
     if (!dealt && now - this.sweptAt < ROUND_MS) return;
     this.sweptAt = now;
     const due = await this.ledger.due(this.epoch, places);
-    if (due !== null && due.length > 0) await this.options.queue.add(this.ledger.run, due);
+    if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
+    else this.seen = null;
+    if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
   }
 
   /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
@@ -227,6 +241,7 @@ export class Driver {
       const taken = await this.ledger.openGroups(this.epoch, next, plan.slice(next, Math.min(last, next + OPEN_BATCH)));
       if (taken < 0) return;
       next += taken;
+      tick.next = next;
     }
   }
 

@@ -19,7 +19,7 @@ afterAll(() => server.close());
 
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
 const SLOTS = 4;
-const WINDOW = windowOf(SLOTS);
+const WINDOW = windowOf('rollout', SLOTS);
 const log = pino({ level: 'silent' });
 
 interface Begun {

@@ -14,6 +14,8 @@ const DEAL = loadScript(new URL('.', import.meta.url), 'deal', { allowOom: true 
 
 /** Above the slots, so that a worker that is done with one finds the next already queued. */
 const AHEAD = 1.5;
+/** A light job carries several members: two such jobs wait, at least. */
+const LIGHT_AHEAD = 16;
 /** Before any worker is there: enough for the first one to begin with. */
 const FIRST = 8;
 /** A driver asks ten times a second. */
@@ -30,8 +32,10 @@ export interface Ask {
   want: number;
 }
 
-export function windowOf(slots: number): number {
-  return slots === 0 ? FIRST : Math.ceil(AHEAD * slots);
+/** Members that may be queued or at work in a lane of so many live slots. */
+export function windowOf(lane: MemberLane, slots: number): number {
+  if (slots === 0) return FIRST;
+  return Math.max(Math.ceil(AHEAD * slots), lane === 'light' ? slots + LIGHT_AHEAD : 0);
 }
 
 export class Fleet {
@@ -39,7 +43,7 @@ export class Fleet {
   private readonly place: RedisPlace;
   private readonly realm: string;
   private readonly leaseMs: number;
-  private readonly listeners = new Map<string, () => void>();
+  private readonly listeners = new Map<string, (lane: string, out: number | null) => void>();
   private ears: Redis | null = null;
   private slots: Record<Lane, number> = noSlots();
   private lookAt = Number.NEGATIVE_INFINITY;
@@ -54,16 +58,24 @@ export class Fleet {
   /** How many members of each lane the run may put into the queue now. */
   async deal(run: string, asks: readonly Ask[]): Promise<Record<MemberLane, number>> {
     await this.look();
-    const args = asks.flatMap(({ lane, out, want }) => [lane, windowOf(this.slots[lane]), out, Math.max(0, want)]);
+    const args = asks.flatMap(({ lane, out, want }) => [
+      lane,
+      windowOf(lane, this.slots[lane]),
+      out,
+      Math.max(0, want),
+    ]);
     const dealt = (await DEAL.call(this.redis, fleetKey(this.realm), [run, this.leaseMs, ...args])) as number[];
     return { rollout: 0, light: 0, verify: 0, ...Object.fromEntries(asks.map(({ lane }, i) => [lane, dealt[i] ?? 0])) };
   }
 
-  /** Calls `wake` when places of the run have fallen free, or were dealt to it. */
-  async listen(run: string, wake: () => void): Promise<() => void> {
+  /** Calls `wake` when places of the run have fallen free (`out` are left), or were dealt to it. */
+  async listen(run: string, wake: (lane: string, out: number | null) => void): Promise<() => void> {
     if (this.ears === null) {
       this.ears = openRedis(this.place);
-      this.ears.on('message', (channel: string) => this.listeners.get(channel)?.());
+      this.ears.on('message', (channel: string, text: string) => {
+        const [lane = '', out] = text.split(' ');
+        this.listeners.get(channel)?.(lane, out === undefined ? null : Number(out));
+      });
     }
     const channel = `${runKey(run)}:wake`;
     this.listeners.set(channel, wake);

@@ -65,10 +65,11 @@ local function set_wake(lane, out)
 end
 
 local function count_out(lane, n)
-  if redis.call('HINCRBY', RUN, 'out:' .. lane, -n) <= int(run_field('wake:' .. lane)) then
+  local out = redis.call('HINCRBY', RUN, 'out:' .. lane, -n)
+  if out <= int(run_field('wake:' .. lane)) then
     -- Once: the next round sets the mark anew.
     redis.call('HSET', RUN, 'wake:' .. lane, -1)
-    redis.call('PUBLISH', K .. ':wake', lane)
+    redis.call('PUBLISH', K .. ':wake', lane .. ' ' .. out)
   end
 end
 
@@ -166,6 +167,19 @@ local function give_back(g, m, delay)
   redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p')
   redis.call('HSET', key, m .. '.s', stage)
   redis.call('ZADD', due_key(lane_of(stage, f[2])), delay > 0 and now() + delay or 0, g .. '-' .. m)
+end
+
+-- For each lane (rollout, light, verify): members with a place, members that may have one now, open members; as texts.
+local function lane_counts(answer)
+  local t = now()
+  for _, lane in ipairs({'rollout', 'light', 'verify'}) do
+    local out, waiting = int(run_field('out:' .. lane)), redis.call('ZCARD', due_key(lane))
+    if out > 0 then set_wake(lane, out) end
+    answer[#answer + 1] = tostring(out)
+    answer[#answer + 1] = tostring(waiting == 0 and 0 or redis.call('ZCOUNT', due_key(lane), '-inf', t))
+    answer[#answer + 1] = tostring(out + waiting)
+  end
+  return answer
 end
 
 local function drives(epoch)

@@ -1,7 +1,8 @@
 -- Members to be queued now. First those that have a place already: a queued one that nobody began is queued again (its job
 -- may be lost), one whose lease ran out is given back. Then, as many as the fleet dealt, those that wait for a place.
 -- ARGV  1 epoch  2 ms until a member is queued again if nobody begins it  3 most of the first kind  4.. pairs of lane, places
--- Gives a flat list of member "g-m", lane, number of its next begin; -1 if not the driver.
+-- Gives the counts of the lanes afterwards, then flat triples of member "g-m", lane, number of its next begin; {} if the run
+-- rests, -1 if not the driver.
 if not drives(ARGV[1]) then return -1 end
 if run_field('state') ~= 'running' then return {} end
 local t, out, again = now(), {}, int(ARGV[2])
@@ -32,7 +33,8 @@ for i = 4, #ARGV, 2 do
       take_place(g, m, lane, t + again)
       tell(id, lane, redis.call('HGET', group_key(g), m .. '.n'))
     end
-    set_wake(lane, int(run_field('out:' .. lane)))
   end
 end
-return out
+local answer = lane_counts({})
+for _, text in ipairs(out) do answer[#answer + 1] = text end
+return answer

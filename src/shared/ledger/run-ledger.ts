@@ -135,16 +135,17 @@ export class RunLedger {
     epoch: string,
     places: Readonly<Partial<Record<MemberLane, number>>>,
     again = 500,
-  ): Promise<DueMember[] | null> {
+  ): Promise<{ members: DueMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
     const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
     const flat = (await DUE.call(this.redis, this.run, args)) as string[] | number;
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
-    for (let i = 0; i < flat.length; i += 3) {
+    if (flat.length === 0) return { members, lanes: null };
+    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 3) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
       members.push({ group, member, lane: flat[i + 1] as MemberLane, next: Number(flat[i + 2]) });
     }
-    return members;
+    return { members, lanes: laneCounts(flat.map(Number)) };
   }
 
   /** Advances the clock, closes what its deadline reached; null if we are not the driver. */
@@ -152,14 +153,8 @@ export class RunLedger {
     const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS])) as string[];
     if (answer[0] === 'lost') return null;
     const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
-    const lanes = Object.fromEntries(
-      MEMBER_LANES.map((lane, i) => {
-        const [out = 0, ready = 0, open = 0] = counts.slice(3 * i);
-        return [lane, { out, ready, open }];
-      }),
-    ) as Record<MemberLane, LaneCount>;
-    const open = MEMBER_LANES.reduce((n, lane) => n + lanes[lane].open, 0);
-    return { state: answer[0] as RunState, clockMs, closed, next, open, begun, accepted, lanes };
+    const lanes = laneCounts(counts);
+    return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
   }
 
   /** Gives back what a dead worker held. An empty signature is a death from outside. */
@@ -200,6 +195,18 @@ export class RunLedger {
     const rows = await this.redis.xrangeBuffer(`${runKey(this.run)}:out`, `${from}-0`, `${to}-0`);
     return rows.map(([id, flat]) => readEntry(id.toString(), flat));
   }
+}
+
+export function openMembers(lanes: Readonly<Record<MemberLane, LaneCount>>): number {
+  return MEMBER_LANES.reduce((n, lane) => n + lanes[lane].open, 0);
+}
+
+function laneCounts(counts: readonly number[]): Record<MemberLane, LaneCount> {
+  const all = MEMBER_LANES.map((lane, i) => {
+    const [out = 0, ready = 0, open = 0] = counts.slice(3 * i);
+    return [lane, { out, ready, open }];
+  });
+  return Object.fromEntries(all);
 }
 
 function readEntry(id: string, flat: Buffer[]): LedgerEntry {

@@ -1,8 +1,8 @@
 -- Advances the run's own clock, and closes the groups whose deadline it reaches. Nobody ticking, or a state other than
 -- running, means no time: a night's pause kills no group.
 -- ARGV  1 epoch  2 most ms that one tick may add
--- Gives {state, clock, closed groups, next group, begun members, accepted members, then for each lane (rollout, light, verify):
--- members with a place, members that may have one now, open members}, or {'lost'} if not the driver.
+-- Gives {state, clock, closed groups, next group, begun members, accepted members, then the counts of the lanes},
+-- or {'lost'} if not the driver.
 if not drives(ARGV[1]) then return {'lost'} end
 local t, state = now(), run_field('state')
 if state == 'running' then
@@ -13,12 +13,4 @@ if state == 'running' then
   end
 end
 redis.call('HSET', RUN, 'ticked', t)
-local answer = {state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')}
-for _, lane in ipairs({'rollout', 'light', 'verify'}) do
-  local out, waiting = int(run_field('out:' .. lane)), redis.call('ZCARD', due_key(lane))
-  if out > 0 then set_wake(lane, out) end
-  answer[#answer + 1] = tostring(out)
-  answer[#answer + 1] = tostring(waiting == 0 and 0 or redis.call('ZCOUNT', due_key(lane), '-inf', t))
-  answer[#answer + 1] = tostring(out + waiting)
-end
-return answer
+return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')})

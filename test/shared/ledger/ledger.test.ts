@@ -154,7 +154,7 @@ describe('a member', () => {
     await expireLease(run, 0, 0);
     await server.redis.zadd(`${runKey(run)}:live`, 0, '0-0');
     const due = await ledger.due(epoch, { rollout: 100, verify: 100 });
-    expect(due).toContainEqual({ group: 0, member: 0, lane: 'verify', next: 3 });
+    expect(due?.members).toContainEqual({ group: 0, member: 0, lane: 'verify', next: 3 });
     expect((await begin(0, 0, 'verify')).rolled).toBe('{"x":1}');
   });
 
@@ -233,7 +233,7 @@ describe('a group', () => {
     await server.redis.hset(`${runKey(run)}:run`, 'ticked', 1);
     expect(await ledger.tick(epoch)).toMatchObject({ state: 'paused', clockMs: 0 });
     expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'paused' });
-    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toEqual([]);
+    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toEqual({ members: [], lanes: null });
   });
 });
 
@@ -310,7 +310,7 @@ describe('a run', () => {
       0,
       [0, 1, 2].map((g) => ({ taskId: `t${g}`, place: PLACE, lane: 'rollout' as const })),
     );
-    expect((await ledger.due(driven.epoch, { rollout: 10 }))?.map((d) => d.group)).toEqual([1]);
+    expect((await ledger.due(driven.epoch, { rollout: 10 }))?.members.map((d) => d.group)).toEqual([1]);
   });
 
   it('leaves under 4 KB in Redis for each live member', async () => {
