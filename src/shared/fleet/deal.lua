@@ -85,6 +85,12 @@ for i = 3, #ARGV, 4 do
       end
     end
   end
-  if left == 0 then redis.call('DEL', key) elseif turned > 0 then redis.call('HSET', key, '#turn', turned) end
+  if left == 0 then
+    redis.call('DEL', key)
+  else
+    redis.call('HSET', key, '#turn', turned)
+    -- The last driver of a realm may die, and nobody come to clear away.
+    redis.call('PEXPIRE', key, math.max(60000, int(ARGV[2])))
+  end
 end
 return answer

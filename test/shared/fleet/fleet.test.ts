@@ -183,6 +183,8 @@ describe.concurrent('the fleet’s window', () => {
     const { realm, ask } = await openFleet(context, 4);
     for (let i = 0; i < 20; i++) await ask(`r${i}`, 0, 1);
     expect(await runsInLane(server.redis, realm, 'rollout')).toHaveLength(20);
+    // Also where every driver dies, the key goes by itself.
+    expect(await server.redis.pttl(`${fleetKey(realm)}:rollout`)).toBeGreaterThan(0);
     for (let i = 0; i < 20; i++) await ask(`r${i}`, 0, 0);
     expect(await server.redis.exists(`${fleetKey(realm)}:rollout`)).toBe(0);
   });
