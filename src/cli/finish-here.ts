@@ -4,6 +4,7 @@
 import type { Redis } from 'ioredis';
 import { Driver } from '../producer/driver.ts';
 import type { Config } from '../shared/config.ts';
+import { Fleet } from '../shared/fleet/fleet.ts';
 import type { RunLedger } from '../shared/ledger/run-ledger.ts';
 import type { Log } from '../shared/log.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
@@ -31,12 +32,15 @@ export async function finishHere(context: FinishContext): Promise<void> {
   if (!('epoch' in driven)) return;
   const known = await new Runs(redis, config, { anyKey: true }).get(ledger.run);
   if ('refused' in known) return;
-  const queue = new MemberQueue(place, privateRealm(ledger.run));
+  const realm = privateRealm(ledger.run);
+  const queue = new MemberQueue(place, realm);
+  const fleet = new Fleet(redis, place, realm);
   try {
     const plan = await readPlanIndex(known.store, known.settings.plan);
     const driver = new Driver(ledger.run, driven.epoch, {
       redis,
       queue,
+      fleet,
       settings: known.settings,
       groups: known.settings.plan.groups,
       groupSize: known.settings.plan.groupSize,
@@ -52,6 +56,7 @@ export async function finishHere(context: FinishContext): Promise<void> {
     await queue.obliterate();
   } finally {
     await queue.close();
+    fleet.close();
     await ledger.undrive(owner);
   }
 }

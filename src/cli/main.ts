@@ -5,6 +5,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { readConfig } from '../shared/config.ts';
 import { EXIT, FarmError, messageOf } from '../shared/errors.ts';
+import { readSlots, type Slots, writeSlots } from '../shared/lane.ts';
 import { redactText } from '../shared/log.ts';
 
 type Exit = Promise<number>;
@@ -14,6 +15,17 @@ function count(text: string): number {
   if (!/^\d+$/.test(text) || n < 1 || n > 100_000)
     throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
   return n;
+}
+
+/** `8`, or how many of each lane: `rollout=8,light=64,interactive=2`. */
+function slots(text: string): number | Slots {
+  if (/^\d+$/.test(text)) return count(text);
+  const read = readSlots(text);
+  if (writeSlots(read) === '' || text.split(',').length !== Object.keys(read).length)
+    throw new InvalidArgumentError(
+      `a whole number or rollout=N,light=N,interactive=N is wanted, not ${JSON.stringify(text)}`,
+    );
+  return read;
 }
 
 function port(text: string): number {
@@ -58,11 +70,11 @@ function program(set: (exit: number) => void): Command {
   verb('run', 'plan, submit and follow a run; the same id again resumes it')
     .argument('SPEC')
     .option('--run-id <ID>', 'resume this run, or name a new one')
-    .option('--workers <N>', 'rollout slots of the workers that it brings', count)
+    .option('--workers <N>', 'rollout slots of the workers that it brings; rollout=N,light=N says both', slots)
     .option('--detach', 'leave it to workers that are there already')
     .option('--json', 'one JSON object at the end')
     .action(
-      run(async (spec: string, o: { runId?: string; workers?: number; detach?: boolean; json?: boolean }) =>
+      run(async (spec: string, o: { runId?: string; workers?: number | Slots; detach?: boolean; json?: boolean }) =>
         (await import('./verbs/run.ts')).run({
           spec,
           runId: o.runId ?? null,
@@ -73,12 +85,12 @@ function program(set: (exit: number) => void): Command {
       ),
     );
   verb('up', 'every role in one place, until it is stopped')
-    .option('--rollout-workers <N>', 'rollout slots', count)
+    .option('--rollout-workers <N>', 'rollout slots; rollout=N,light=N,interactive=N says how many of each', slots)
     .option('--verify-workers <N>', 'verify slots', count)
     .option('--port <P>', 'of the gateway (default: 8787, if it is free)', port)
     .option('--config <NAME=FILE>', 'what the gateway scores with; may be repeated', collect, [])
     .action(
-      run(async (o: { rolloutWorkers?: number; verifyWorkers?: number; port?: number; config: string[] }) =>
+      run(async (o: { rolloutWorkers?: number | Slots; verifyWorkers?: number; port?: number; config: string[] }) =>
         (await import('./verbs/up.ts')).up({
           rollout: o.rolloutWorkers ?? null,
           verify: o.verifyWorkers ?? null,
@@ -104,9 +116,9 @@ function program(set: (exit: number) => void): Command {
     );
   verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
     .argument('ROLE')
-    .option('--concurrency <N>', 'members at once', count)
+    .option('--concurrency <N>', 'members at once; of a rollout worker rollout=N,light=N,interactive=N', slots)
     .action(
-      run(async (role: string, o: { concurrency?: number }) =>
+      run(async (role: string, o: { concurrency?: number | Slots }) =>
         (await import('./verbs/worker.ts')).worker({ role, concurrency: o.concurrency ?? null }),
       ),
     );
@@ -209,7 +221,7 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run: verify')
+  verb('bench', 'a benchmark, with its baseline in the same run: verify, queue')
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'for those that draw', integer)

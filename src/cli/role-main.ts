@@ -4,13 +4,14 @@
 import { z } from 'zod';
 import { readConfig } from '../shared/config.ts';
 import { messageOf } from '../shared/errors.ts';
+import { LANES } from '../shared/lane.ts';
 import { openLog } from '../shared/log.ts';
 import { startRole } from './start-role.ts';
 
 const orderSchema = z.strictObject({
   role: z.enum(['rollout', 'verify', 'collect']),
   realm: z.string(),
-  concurrency: z.int().positive(),
+  slots: z.partialRecord(z.enum(LANES), z.int().nonnegative()),
   run: z.string().nullable(),
   worker: z.string(),
 });

@@ -1,6 +1,7 @@
 // Puts a role together from its parts: the one place where a worker meets its Redis, its engine and its store.
 
 import type { Config } from '../shared/config.ts';
+import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
 import { present, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
@@ -16,7 +17,7 @@ import { startVerifyWorker } from '../workers/verify/worker.ts';
 export interface RoleSeat {
   role: RoleName;
   realm: string;
-  concurrency: number;
+  slots: Slots;
   run: string | null;
   worker: string;
 }
@@ -30,7 +31,7 @@ export async function startRole(config: Config, seat: RoleSeat, log: Log): Promi
     farmId,
     realm: seat.realm,
     worker: seat.worker,
-    concurrency: seat.concurrency,
+    slots: seat.slots,
     log,
   };
   const role = await start(context, seat);

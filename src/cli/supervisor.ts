@@ -9,6 +9,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../shared/config.ts';
+import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
 import type { RoleName } from '../shared/presence.ts';
 
@@ -20,7 +21,7 @@ const RESTART_MS = 500;
 export interface RoleOrder {
   role: RoleName;
   realm: string;
-  concurrency: number;
+  slots: Slots;
   /** Of a private realm: the one run. */
   run: string | null;
 }

@@ -87,7 +87,7 @@ export class InteractiveDesk {
     });
     const { redis, realm } = this.options;
     const found = present(redis).then(
-      (all) => all.some((one) => one.role === 'rollout' && one.realm === realm),
+      (all) => all.some((one) => one.realm === realm && (one.slots.interactive ?? 0) > 0),
       () => false,
     );
     this.workers = await Promise.race([found, late]);

@@ -4,6 +4,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
+import { Fleet } from '../shared/fleet/fleet.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
@@ -27,11 +28,15 @@ export interface AdopterOptions {
 export class Adopter {
   private readonly options: AdopterOptions;
   private readonly driven = new Map<string, { driver: Driver; over: Promise<void> }>();
+  private readonly queue: MemberQueue;
+  private readonly fleet: Fleet;
   private readonly loop: Promise<void>;
   private going = true;
 
   constructor(options: AdopterOptions) {
     this.options = options;
+    this.queue = new MemberQueue(options.place, options.realm);
+    this.fleet = new Fleet(options.redis, options.place, options.realm);
     this.loop = this.look();
   }
 
@@ -45,6 +50,8 @@ export class Adopter {
     await this.loop;
     for (const { driver } of this.driven.values()) driver.drain();
     await Promise.all([...this.driven.values()].map((d) => d.over));
+    await this.queue.close();
+    this.fleet.close();
   }
 
   private async look(): Promise<void> {
@@ -69,7 +76,7 @@ export class Adopter {
   }
 
   private async adopt(run: string): Promise<void> {
-    const { redis, place, realm, log } = this.options;
+    const { redis, log } = this.options;
     const ledger = new RunLedger(redis, run);
     const fields = await ledger.fields();
     if (
@@ -89,10 +96,10 @@ export class Adopter {
     const settings = readSettings(fields.settings);
     const store = await openStoreAddress(settings.store);
     const plan = await readPlanIndex(store, settings.plan);
-    const queue = new MemberQueue(place, realm);
     const driver = new Driver(run, driven.epoch, {
       redis,
-      queue,
+      queue: this.queue,
+      fleet: this.fleet,
       settings,
       groups: settings.plan.groups,
       groupSize: settings.plan.groupSize,
@@ -107,7 +114,6 @@ export class Adopter {
       .finally(async () => {
         this.driven.delete(run);
         await ledger.undrive(owner).catch(() => {});
-        await queue.close();
         await store.close();
       });
     this.driven.set(run, {

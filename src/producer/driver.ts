@@ -1,5 +1,5 @@
-// The driver keeps one run going: its window of open members filled, due members queued, its clock ticking, its end
-// noticed. One driver a run (a lease with an epoch that every planning script checks); whoever drives may die at any
+// The driver keeps one run going: its share of the fleet's window filled, its clock ticking, its end noticed. It looks ten
+// times a second, and at once when places fall free. One driver a run (a lease with an epoch that every planning script checks); whoever drives may die at any
 // moment, and the next one goes on from what the ledger says.
 //
 //   running ──all groups closed──> (collector writes the manifest) ──> done
@@ -11,7 +11,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
-import { RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
+import type { Fleet } from '../shared/fleet/fleet.ts';
+import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
+import { openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
@@ -21,8 +23,9 @@ const ROUND_MS = 100;
 const LEASE_EVERY_MS = 2_000;
 /** Groups opened in one script call. */
 const OPEN_BATCH = 64;
+/** Groups of the plan that a round looks at, for members of a lane that has places. */
+const LOOK_AHEAD = 1_024;
 const CLOSE_BATCH = 200;
-const DUE_BATCH = 500;
 /** Share of Redis's maxmemory above which nothing new is opened. */
 const HIGH_WATER = 0.6;
 const MEMORY_EVERY_MS = 1_000;
@@ -34,6 +37,7 @@ const PROBE_MS = [2_000, 30_000] as const;
 export interface DriverOptions {
   redis: Redis;
   queue: MemberQueue;
+  fleet: Fleet;
   settings: RunSettings;
   groups: number;
   groupSize: number;
@@ -61,6 +65,12 @@ export class Driver {
   private probeAt = 0;
   private probes = 0;
   private progress = -1;
+  private woken: () => void = () => {};
+  private awake = false;
+  /** The last tick of a run at work, kept up to date until the next. */
+  private seen: Tick | null = null;
+  private tickedAt = Number.NEGATIVE_INFINITY;
+  private sweptAt = Number.NEGATIVE_INFINITY;
 
   constructor(run: string, epoch: string, options: DriverOptions) {
     this.options = options;
@@ -81,10 +91,15 @@ export class Driver {
     const over = new AbortController();
     // A round may hang on a Redis that is away; being asked to end must not.
     const drained = this.drained.then((): DriverEnd => ({ drained: true }));
+    // Without it the rounds alone find out; a Redis that is away must not keep the run from its end.
+    const deaf = this.options.fleet.listen(this.ledger.run, (lane, out) => this.wake(lane, out));
+    deaf.catch(() => {});
     try {
       return await Promise.race([this.loop(over.signal), drained]);
     } finally {
       over.abort();
+      this.wake('', null);
+      void deaf.then((stop) => stop()).catch(() => {});
     }
   }
 
@@ -98,9 +113,29 @@ export class Driver {
       } catch (error) {
         if (this.hasBeenSilent(began, messageOf(error))) return { silent: true };
       }
-      await wait(ROUND_MS);
+      await this.rest();
     }
     return { drained: true };
+  }
+
+  private wake(lane: string, out: number | null): void {
+    const name = MEMBER_LANES.find((l) => l === lane);
+    if (name !== undefined && out !== null && this.seen) this.seen.lanes[name].out = out;
+    this.awake = true;
+    this.woken();
+  }
+
+  /** Until the next round is due, or somebody wakes us: also one who did while the last round was under way. */
+  private async rest(): Promise<void> {
+    if (!this.awake) {
+      const timer = new AbortController();
+      const woken = new Promise<void>((resolve) => {
+        this.woken = resolve;
+      });
+      await Promise.race([wait(ROUND_MS, undefined, { signal: timer.signal }).catch(() => {}), woken]);
+      timer.abort();
+    }
+    this.awake = false;
   }
 
   /** Redis away is a pause like any other: the run waits `paused_s` for it. */
@@ -118,8 +153,15 @@ export class Driver {
       this.epoch = driven.epoch;
       this.leasedAt = performance.now();
     }
+    // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
+    if (this.seen !== null && performance.now() - this.tickedAt < ROUND_MS) {
+      await this.fill(this.seen);
+      return null;
+    }
     const tick = await this.ledger.tick(this.epoch);
     if (tick === null) return { lost: true };
+    this.seen = tick.state === 'running' ? structuredClone(tick) : null;
+    this.tickedAt = performance.now();
     this.options.onTick?.(tick);
     if (tick.accepted > this.progress) {
       this.progress = tick.accepted;
@@ -129,40 +171,79 @@ export class Driver {
       case 'done':
         return { state: tick.state };
       case 'stopped':
+        await this.deal(tick, 0);
         return (await this.ledger.field('exit')) === '2' ? await this.finish(tick, 'stopped') : { state: tick.state };
       case 'cancelled':
+        await this.deal(tick, 0);
         return await this.finish(tick, 'cancelled');
       case 'paused':
+        await this.deal(tick, 0);
         await this.probe();
         return null;
       case 'running':
-        await this.fill(tick);
-        await this.queueDue();
+        await this.fill(this.seen ?? tick);
         return null;
     }
   }
 
-  /** Opens groups while fewer members than the window are open and Redis has room. */
+  /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
   private async fill(tick: Tick): Promise<void> {
-    const { groupSize, plan, settings } = this.options;
-    let { open, next } = tick;
-    if (next >= plan.length || open >= settings.inFlight || (await this.isFull())) return;
-    while (next < plan.length && open < settings.inFlight) {
-      const room = Math.max(1, Math.floor((settings.inFlight - open) / groupSize));
-      const batch = plan.slice(next, next + Math.min(OPEN_BATCH, room));
-      const taken = await this.ledger.openGroups(this.epoch, next, batch);
-      if (taken < 0) return;
-      next += taken;
-      open += taken * groupSize;
-    }
+    const full = await this.isFull();
+    const reach = full ? 0 : this.reach(tick);
+    const places = await this.deal(tick, reach);
+    const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
+    if (dealt) await this.openFor(tick, places, reach);
+    const now = performance.now();
+    if (!dealt && now - this.sweptAt < ROUND_MS) return;
+    this.sweptAt = now;
+    const due = await this.ledger.due(this.epoch, places);
+    if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
+    else this.seen = null;
+    if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
   }
 
-  private async queueDue(): Promise<void> {
-    for (;;) {
-      const due = await this.ledger.due(this.epoch, DUE_BATCH);
-      if (due === null || due.length === 0) return;
-      await this.options.queue.add(this.ledger.run, due);
-      if (due.length < DUE_BATCH) return;
+  /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
+  private reach({ open, next }: Tick): number {
+    const { groupSize, plan, settings } = this.options;
+    if (open >= settings.inFlight) return 0;
+    return Math.min(LOOK_AHEAD, plan.length - next, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
+  }
+
+  /** What the run may put out now. A run that rests asks for nothing, and says what it still has out. */
+  private async deal({ lanes, next, state }: Tick, reach: number): Promise<Record<MemberLane, number>> {
+    const { fleet, groupSize, plan, settings } = this.options;
+    const ahead: Record<MemberLane, number> = { rollout: 0, light: 0, verify: 0 };
+    for (let g = next; g < next + reach; g++) ahead[(plan[g] as PlanEntry).lane] += groupSize;
+    const room = settings.inFlight - MEMBER_LANES.reduce((n, lane) => n + lanes[lane].out, 0);
+    const most: Record<MemberLane, number> = { rollout: room, light: room, verify: Number.POSITIVE_INFINITY };
+    const asks = MEMBER_LANES.map((lane) => ({
+      lane,
+      out: lanes[lane].out,
+      want: state === 'running' ? Math.min(lanes[lane].ready + ahead[lane], most[lane]) : 0,
+    }));
+    const places = await fleet.deal(this.ledger.run, asks);
+    return { ...places, light: Math.min(places.light, Math.max(0, room - places.rollout)) };
+  }
+
+  /** Opens groups, in the plan's order, until each lane has members for its places, and as many again for the next time. */
+  private async openFor(tick: Tick, places: Record<MemberLane, number>, reach: number): Promise<void> {
+    const { groupSize, plan } = this.options;
+    const short = { rollout: 0, light: 0 };
+    for (const lane of ['rollout', 'light'] as const) {
+      const { out, ready } = tick.lanes[lane];
+      if (places[lane] > ready) short[lane] = places[lane] - ready + out + places[lane];
+    }
+    let last = tick.next;
+    for (let g = tick.next; g < tick.next + reach && (short.rollout > 0 || short.light > 0); g++) {
+      const { lane } = plan[g] as PlanEntry;
+      if (short[lane] > 0) last = g + 1;
+      short[lane] -= groupSize;
+    }
+    for (let next = tick.next; next < last; ) {
+      const taken = await this.ledger.openGroups(this.epoch, next, plan.slice(next, Math.min(last, next + OPEN_BATCH)));
+      if (taken < 0) return;
+      next += taken;
+      tick.next = next;
     }
   }
 

@@ -3,7 +3,7 @@
 // than a pack and those puts is held in memory, beside the index.
 
 import { type Claim, claimOf, objectKey, packKey, sha256 } from '../shared/claim.ts';
-import { encodeEntry, type Place, type PlanRef } from '../shared/plan/plan.ts';
+import { encodeEntry, type Place, type PlanEntry, type PlanRef } from '../shared/plan/plan.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { PlannedGroup } from './plan.ts';
 
@@ -17,7 +17,7 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
   const puts = new Puts(store);
   const written = new Set<string>();
   const index: Buffer[] = [];
-  let pack: { taskId: string; bytes: Buffer; sha256: string }[] = [];
+  let pack: { taskId: string; lane: PlanEntry['lane']; bytes: Buffer; sha256: string }[] = [];
   let packBytes = 0;
   let count = 0;
   const closePack = async (): Promise<void> => {
@@ -28,7 +28,7 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
     const lines = pack.map((part) => {
       const place: Place = { pack: name, offset, bytes: part.bytes.length, sha256: part.sha256 };
       offset += part.bytes.length;
-      return `${encodeEntry({ taskId: part.taskId, place })}\n`;
+      return `${encodeEntry({ taskId: part.taskId, place, lane: part.lane })}\n`;
     });
     index.push(Buffer.from(lines.join('')));
     pack = [];
@@ -43,7 +43,7 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
         await puts.add(objectKey(claim.sha256), content);
       }
       if (packBytes + group.document.length > PACK_BYTES) await closePack();
-      pack.push({ taskId: group.taskId, bytes: group.document, sha256: sha256(group.document) });
+      pack.push({ taskId: group.taskId, lane: group.lane, bytes: group.document, sha256: sha256(group.document) });
       packBytes += group.document.length;
       count++;
     }

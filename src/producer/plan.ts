@@ -4,7 +4,8 @@
 import { type Claim, claimOf } from '../shared/claim.ts';
 import { dumpJson } from '../shared/json/json.ts';
 import type { Value } from '../shared/json/value.ts';
-import { encodeDocument, type Held, INLINE_BYTES, type Play } from '../shared/plan/plan.ts';
+import { laneOf } from '../shared/lane.ts';
+import { encodeDocument, type Held, INLINE_BYTES, type PlanEntry, type Play } from '../shared/plan/plan.ts';
 import type { GivenPlay } from '../shared/spec/completions.ts';
 import type { SourceTask, TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';
@@ -16,6 +17,7 @@ interface PlannedObject {
 
 export interface PlannedGroup {
   taskId: string;
+  lane: PlanEntry['lane'];
   /** The encoded PlanDocument. */
   document: Buffer;
   /** What the document claims, each once. */
@@ -57,7 +59,7 @@ function planGroup(task: SourceTask, known: Map<GivenPlay, Written<Play>>): Plan
     verify: task.verify,
     plays: task.plays.map((given) => keep(known.get(given) as Written<Play>)),
   });
-  return { taskId: task.id, document, objects: [...objects.values()] };
+  return { taskId: task.id, lane: laneOf(task.env), document, objects: [...objects.values()] };
 }
 
 function writePlay(given: GivenPlay, limit: number): Written<Play> {

@@ -1,8 +1,9 @@
-// Which workers are there: each says so every few seconds, with its role and realm. Lets `run` find workers of the
+// Which workers are there: each says so every few seconds, with its role, realm and slots. Lets `run` find workers of the
 // house instead of bringing its own, and lets a sweeper tell whose containers have no owner any more. Time is Redis's;
 // a worker of this machine whose process is gone is not there, whatever it said last.
 
 import type { Redis } from 'ioredis';
+import { readSlots, type Slots, writeSlots } from './lane.ts';
 import { isKnownDead, processIdentity } from './process-identity.ts';
 
 const KEY = 'farm:workers';
@@ -16,11 +17,13 @@ export interface Present {
   realm: string;
   /** Incarnation of the process. */
   worker: string;
+  /** What it works on at once. */
+  slots: Slots;
 }
 
 /** Announces until `stop`; a failure to announce is only a worker that is not seen. */
 export async function announce(redis: Redis, me: Present): Promise<{ stop(): Promise<void> }> {
-  const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()}`;
+  const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()} ${writeSlots(me.slots)}`;
   const say = async (): Promise<void> => {
     await redis.zadd(KEY, (await nowMs(redis)) + GOOD_FOR_MS, text);
   };
@@ -39,8 +42,8 @@ export async function present(redis: Redis): Promise<Present[]> {
   await redis.zremrangebyscore(KEY, '-inf', now - 60_000);
   const texts = await redis.zrangebyscore(KEY, now, '+inf');
   return texts.flatMap((text) => {
-    const [role, realm, worker, identity] = text.split(' ') as [RoleName, string, string, string | undefined];
-    return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker }];
+    const [role, realm, worker, identity, slots] = text.split(' ') as [RoleName, string, string, string?, string?];
+    return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker, slots: readSlots(slots ?? '') }];
   });
 }
 

@@ -1,25 +1,32 @@
 // The queue carries ids, and nothing but ids: the ledger is the truth, a job only a hint that a member may be begun.
-// So jobs are tried once, removed when over, and a doubled or lost one does no harm. The only file that knows BullMQ.
+// So jobs are tried once, removed when over, and a doubled or lost one does no harm. A queue a lane: what must not wait for
+// other work has a queue and slots of its own. The only file that knows BullMQ.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
 import { z } from 'zod';
-import type { Stage } from './ledger/member-ledger.ts';
+import { MEMBER_LANES, type MemberLane } from './lane.ts';
 import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
 
 /** The payload's major stands in the queue's name: workers of another major never see the job. */
-const PAYLOAD_MAJOR = 1;
+const PAYLOAD_MAJOR = 2;
+
+/** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
+const LIGHT_AT_ONCE = 8;
 
 const jobSchema = z.strictObject({
   run: z.string(),
-  group: z.int().nonnegative(),
-  member: z.int().nonnegative(),
   stage: z.enum(['rollout', 'verify']),
+  /** Pairs of group and member. */
+  members: z
+    .array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]))
+    .min(1)
+    .max(LIGHT_AT_ONCE),
 });
 export type MemberJob = z.infer<typeof jobSchema>;
 
 const prefixOf = (realm: string): string => `{farm:${realm}}`;
-const nameOf = (stage: Stage): string => `${stage}-v${PAYLOAD_MAJOR}`;
+const nameOf = (lane: MemberLane): string => `${lane}-v${PAYLOAD_MAJOR}`;
 
 // Jobs are removed when over; the queue's own event stream is not read by anybody.
 const STREAMS = { events: { maxLen: 100 } };
@@ -27,13 +34,13 @@ const JOB = { attempts: 1, removeOnComplete: true, removeOnFail: true } as const
 
 /** Queues one realm's members. */
 export class MemberQueue {
-  private readonly queues: Record<Stage, Queue>;
+  private readonly queues: Record<MemberLane, Queue>;
   private readonly connection;
 
   constructor(place: RedisPlace, realm: string, extra: Connection = {}) {
     this.connection = openRedis(place, extra);
-    const make = (stage: Stage): Queue => {
-      const queue = new Queue(nameOf(stage), {
+    const make = (lane: MemberLane): Queue => {
+      const queue = new Queue(nameOf(lane), {
         connection: this.connection,
         prefix: prefixOf(realm),
         streams: STREAMS,
@@ -41,33 +48,40 @@ export class MemberQueue {
       queue.on('error', () => {});
       return queue;
     };
-    this.queues = { rollout: make('rollout'), verify: make('verify') };
+    this.queues = { rollout: make('rollout'), light: make('light'), verify: make('verify') };
   }
 
-  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that the job is for. */
+  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for. */
   async add(
     run: string,
-    members: readonly { group: number; member: number; stage: Stage; next: number }[],
+    members: readonly { group: number; member: number; lane: MemberLane; next: number }[],
   ): Promise<void> {
-    for (const stage of ['rollout', 'verify'] as const) {
-      const jobs = members
-        .filter((m) => m.stage === stage)
-        .map((m) => ({
+    const adding = MEMBER_LANES.map(async (lane) => {
+      const stage = lane === 'verify' ? 'verify' : 'rollout';
+      const all = members.filter((m) => m.lane === lane);
+      const size = lane === 'light' ? LIGHT_AT_ONCE : 1;
+      const jobs = Array.from({ length: Math.ceil(all.length / size) }, (_, i) => {
+        const some = all.slice(i * size, (i + 1) * size);
+        const { group, member, next } = some[0] as (typeof all)[number];
+        const more = some.length > 1 ? `x${some.length}` : '';
+        return {
           name: stage,
-          data: { run, group: m.group, member: m.member, stage } satisfies MemberJob,
-          opts: { ...JOB, jobId: `${run}-${m.group}-${m.member}-a${m.next}-${stage}` },
-        }));
-      if (jobs.length > 0) await this.queues[stage].addBulk(jobs);
-    }
+          data: { run, stage, members: some.map((m) => [m.group, m.member]) } satisfies MemberJob,
+          opts: { ...JOB, jobId: `${run}-${group}-${member}${more}-a${next}-${stage}` },
+        };
+      });
+      if (jobs.length > 0) await this.queues[lane].addBulk(jobs);
+    });
+    await Promise.all(adding);
   }
 
   /** Jobs that wait or are at work, by queue and state. */
   async counts(): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
-    for (const stage of ['rollout', 'verify'] as const) {
-      const { waiting = 0, wait = waiting, active = 0 } = await this.queues[stage].getJobCounts('wait', 'active');
-      counts[`${stage}_waiting`] = wait;
-      counts[`${stage}_active`] = active;
+    for (const lane of MEMBER_LANES) {
+      const { waiting = 0, wait = waiting, active = 0 } = await this.queues[lane].getJobCounts('wait', 'active');
+      counts[`${lane}_waiting`] = wait;
+      counts[`${lane}_active`] = active;
     }
     return counts;
   }
@@ -95,22 +109,22 @@ export interface Consumer {
   close(): Promise<void>;
 }
 
-/** Calls `work` for each job of a stage, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
+/** Calls `work` for each job of a lane, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
 export function consume(
   place: RedisPlace,
   realm: string,
-  stage: Stage,
+  lane: MemberLane,
   concurrency: number,
   work: (job: MemberJob) => Promise<void>,
   onError: (error: unknown) => void,
 ): Consumer {
   const connection = openRedis(place);
   const worker = new Worker(
-    nameOf(stage),
+    nameOf(lane),
     async (job) => {
       const parsed = jobSchema.safeParse(job.data);
       // Not ours, or of another version: the ledger never heard of it, and dropping it loses nothing.
-      if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(stage)}: ${job.id ?? '?'}`));
+      if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(lane)}: ${job.id ?? '?'}`));
       try {
         await work(parsed.data);
       } catch (error) {

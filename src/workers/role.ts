@@ -2,6 +2,7 @@
 
 import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
+import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 
@@ -13,7 +14,8 @@ export interface RoleContext {
   realm: string;
   /** Incarnation of this process: on its containers' labels and its members' leases. */
   worker: string;
-  concurrency: number;
+  /** What it works on at once, by lane. */
+  slots: Slots;
   log: Log;
 }
 

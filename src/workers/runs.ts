@@ -7,10 +7,12 @@ import { fingerprint, type RunSettings, readSettings } from '../shared/ledger/ru
 import { runKey } from '../shared/ledger/script.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import type { Store } from '../shared/store/store.ts';
+import { Documents } from './documents.ts';
 
 export interface KnownRun {
   settings: RunSettings;
   store: Store;
+  documents: Documents;
 }
 
 const KEPT = 64;
@@ -54,6 +56,7 @@ export class Runs {
     ) {
       return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
     }
-    return { settings, store: await openStoreAddress(settings.store) };
+    const store = await openStoreAddress(settings.store);
+    return { settings, store, documents: new Documents(store) };
   }
 }

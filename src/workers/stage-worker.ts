@@ -1,7 +1,9 @@
 // What the workers of both stages have in common: take a job, begin an attempt if the ledger allows it, keep its lease
 // while the stage works on it, write one wide line, and go away drained or at once. What the stage does is its own.
 
+import pLimit, { type LimitFunction } from 'p-limit';
 import { messageOf } from '../shared/errors.ts';
+import { MEMBER_LANES } from '../shared/lane.ts';
 import { type Attempt, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
@@ -33,20 +35,30 @@ export interface StageWork {
 }
 
 export async function startStageWorker(context: RoleContext, work: StageWork): Promise<Role> {
-  const { redis, place, realm, worker, log } = context;
+  const { redis, place, realm, worker, slots, log } = context;
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
   const runs = new Runs(redis, context.config);
-  const presence = await announce(redis, { role: work.stage, realm, worker });
+  const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
-  async function handle(job: MemberJob): Promise<void> {
+  async function handle(job: MemberJob, at: LimitFunction): Promise<void> {
     const run = await runs.get(job.run);
     if ('refused' in run) return log.warn({ run: job.run, why: run.refused }, 'member left alone');
-    const attempt = await ledger.begin(job, work.stage);
-    if ('refused' in attempt) return log.debug({ ...job, why: attempt.refused }, 'not begun');
-    const running = attempts.start(attempt, work.phase);
+    const members = job.members.map(([group, member]) => ({ group, member }));
+    const begun = await ledger.beginAll(job.run, members, work.stage);
+    const played = begun.map((attempt, i) => {
+      if ('refused' in attempt) return log.debug({ run: job.run, ...members[i], why: attempt.refused }, 'not begun');
+      const running = attempts.start(attempt, work.phase);
+      return at(() => perform(attempt, run, running));
+    });
+    // One that throws is a bug, and must not take the others' slots.
+    for (const end of await Promise.allSettled(played)) if (end.status === 'rejected') throw end.reason;
+  }
+
+  async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {
     const began = performance.now();
-    const who = { run: job.run, group: job.group, member: job.member, attempt: attempt.attempt, task: attempt.taskId };
+    const { group, member, taskId } = attempt;
+    const who = { run: attempt.run, group, member, attempt: attempt.attempt, task: taskId };
     try {
       const told = await work
         .perform(attempt, run, running, ledger)
@@ -77,9 +89,13 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     return { status: stopped || pause ? 'given back' : 'failed', why: detail, ledger: said };
   }
 
-  const consumer = consume(place, realm, work.stage, context.concurrency, handle, (error) =>
-    log.error({ error: messageOf(error) }, 'queue'),
-  );
+  // Slots of a lane are its own: a slot that is free in one takes nothing of another.
+  const consumers = MEMBER_LANES.flatMap((lane) => {
+    const at = slots[lane] ?? 0;
+    const onError = (error: unknown): void => log.error({ lane, error: messageOf(error) }, 'queue');
+    const members = pLimit(Math.max(1, at));
+    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, members), onError)];
+  });
   const close = async (): Promise<void> => {
     attempts.close();
     await presence.stop();
@@ -87,11 +103,11 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   };
   return {
     drain: async () => {
-      await consumer.drain();
+      await Promise.all(consumers.map((consumer) => consumer.drain()));
       await close();
     },
     stop: async () => {
-      const closing = consumer.close();
+      const closing = Promise.all(consumers.map((consumer) => consumer.close()));
       attempts.abortAll();
       work.interrupt?.();
       await attempts.idle();

@@ -48,8 +48,13 @@ async function startWorker(driver: SandboxDriver = createSubprocessDriver(), slo
   const config = readConfig();
   const log = openLog({ ...config, logLevel: config.logLevel ?? 'silent' }, 'rollout');
   const worker = `w${closing.length}`;
-  const presence = await announce(redis, { role: 'rollout', realm: SHARED_REALM, worker });
-  const more = { farmId: 'test', realm: SHARED_REALM, worker, concurrency: slots, log };
+  const presence = await announce(redis, {
+    role: 'rollout',
+    realm: SHARED_REALM,
+    worker,
+    slots: { interactive: slots },
+  });
+  const more = { farmId: 'test', realm: SHARED_REALM, worker, slots: { interactive: slots }, log };
   const context = { config, redis, place: server.place, ...more };
   const role = new InteractiveWorker({ context, driver, slots: () => slots });
   const leave = async (how: 'drain' | 'stop'): Promise<void> => {
@@ -255,7 +260,12 @@ describe('without workers', () => {
 describe('trouble', () => {
   test('a worker that dies with a sample, and is not heard of again, loses it to another within seconds', async () => {
     const dead = new InteractiveLane(server.redis, SHARED_REALM, 400);
-    const presence = await announce(server.redis, { role: 'rollout', realm: SHARED_REALM, worker: 'dead' });
+    const presence = await announce(server.redis, {
+      role: 'rollout',
+      realm: SHARED_REALM,
+      worker: 'dead',
+      slots: { interactive: 1 },
+    });
     const episodes = startGateway();
     const scored = episodes.score(command, [CAT], patience());
     const taken = await until('it has the sample', () => dead.take('its token'));
@@ -268,7 +278,12 @@ describe('trouble', () => {
 
   test('a sample whose workers die under it again and again has no result', async () => {
     const dead = new InteractiveLane(server.redis, SHARED_REALM, 400);
-    const presence = await announce(server.redis, { role: 'rollout', realm: SHARED_REALM, worker: 'dead' });
+    const presence = await announce(server.redis, {
+      role: 'rollout',
+      realm: SHARED_REALM,
+      worker: 'dead',
+      slots: { interactive: 1 },
+    });
     closing.push(() => presence.stop());
     const episodes = startGateway();
     const scored = episodes.score(command, [CAT], patience(60_000));

@@ -48,7 +48,7 @@ async function work(): Promise<void> {
     farmId: 'test',
     realm: SHARED_REALM,
     worker,
-    concurrency: 4,
+    slots: { rollout: 4, light: 4 },
     log: openLog({ ...config, logLevel: 'silent' }, 'test'),
   });
   roles.push(await startRolloutWorker(seat('rollout-1'), createSubprocessDriver(), async () => new Set(['rollout-1'])));
@@ -231,7 +231,7 @@ describe('readiness', () => {
     const { redis } = gateway.redis;
     const seats: { stop(): Promise<void> }[] = [];
     const seat = async (role: RoleName, realm = SHARED_REALM): Promise<void> => {
-      seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}` }));
+      seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}`, slots: {} }));
     };
     await seat('rollout', 'run.another');
     expect(await ready()).toMatchObject({

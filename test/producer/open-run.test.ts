@@ -81,7 +81,7 @@ async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: nu
   const next = Number(await ledger.field('next'));
   await ledger.openGroups(epoch, next, plan.slice(next, to));
   const worker = new MemberLedger(server.redis, 'worker');
-  for (const due of (await ledger.due(epoch, 1_000)) ?? []) {
+  for (const due of (await ledger.due(epoch, { rollout: 1_000, light: 1_000 }))?.members ?? []) {
     const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
     if ('refused' in attempt) throw new Error(attempt.refused);
     const reward = due.group - due.member;
@@ -214,7 +214,9 @@ describe('shards in the store', () => {
     expect(again).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
     expect(await again.ledger.fields()).toMatchObject({ accepted: '6', closed: '3', committed: '3', shards: '1' });
     await again.ledger.openGroups(again.epoch, 0, again.plan);
-    expect((await again.ledger.due(again.epoch, 100))?.map((d) => d.group)).toEqual([3, 3, 4, 4]);
+    expect((await again.ledger.due(again.epoch, { rollout: 100, light: 100 }))?.members.map((d) => d.group)).toEqual([
+      3, 3, 4, 4,
+    ]);
     await server.redis.zadd(`farm:{${run}}:live`, 0, '3-0', 0, '3-1', 0, '4-0', 0, '4-1');
     await finishGroups(again, 5);
     expect(await collect(again)).toMatchObject({ kind: 'committed' });

@@ -9,8 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const rollout: Present = { role: 'rollout', realm: 'shared', worker: 'rollout-1' };
-const verify: Present = { role: 'verify', realm: 'run.a', worker: 'verify-1' };
+const rollout: Present = { role: 'rollout', realm: 'shared', worker: 'rollout-1', slots: { rollout: 4, light: 16 } };
+const verify: Present = { role: 'verify', realm: 'run.a', worker: 'verify-1', slots: { verify: 64 } };
 
 it('shows who is there, with role and realm, until they say that they go', async () => {
   const one = await announce(server.redis, rollout);

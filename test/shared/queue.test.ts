@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { MemberLane } from '../../src/shared/lane.ts';
 import { consume, type MemberJob, MemberQueue } from '../../src/shared/queue.ts';
 import { privateRealm, SHARED_REALM } from '../../src/shared/realm.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
@@ -22,13 +23,18 @@ function queue(realm: string): MemberQueue {
   return made;
 }
 
-function taker(realm: string, work: (job: MemberJob) => Promise<void> = async () => {}, concurrency = 4) {
+function taker(
+  realm: string,
+  work: (job: MemberJob) => Promise<void> = async () => {},
+  concurrency = 4,
+  lane: MemberLane = 'rollout',
+) {
   const jobs: MemberJob[] = [];
   const errors: string[] = [];
   const consumer = consume(
     server.place,
     realm,
-    'rollout',
+    lane,
     concurrency,
     async (job) => {
       jobs.push(job);
@@ -39,15 +45,29 @@ function taker(realm: string, work: (job: MemberJob) => Promise<void> = async ()
   closing.push(() => consumer.close());
   return { jobs, errors, consumer };
 }
-const rollout = (member: number, next = 1) => ({ group: 0, member, stage: 'rollout' as const, next });
-const job = (member: number): MemberJob => ({ run: 'r', group: 0, member, stage: 'rollout' });
+const rollout = (member: number, next = 1) => ({ group: 0, member, lane: 'rollout' as const, next });
+const numberOf = ({ members }: MemberJob): number => members[0]?.[1] ?? -1;
+const job = (member: number): MemberJob => ({ run: 'r', stage: 'rollout', members: [[0, member]] });
 
 describe('a queue', () => {
+  it('carries light members some at a time, each once, and sandboxed ones alone', async () => {
+    const { jobs } = taker(SHARED_REALM, async () => {}, 4, 'light');
+    const q = queue(SHARED_REALM);
+    const all = Array.from({ length: 20 }, (_, m) => ({ ...rollout(m), lane: 'light' as const }));
+    await q.add('r', all);
+    await until('all are taken', () => jobs.flatMap((j) => j.members).length === 20);
+    expect(jobs.map((j) => j.members.length).sort()).toEqual([4, 8, 8]);
+    expect(new Set(jobs.flatMap((j) => j.members.map(([, m]) => m))).size).toBe(20);
+    const alone = taker(SHARED_REALM);
+    await q.add('r', [rollout(0), rollout(1)]);
+    await until('both are taken', () => alone.jobs.length === 2);
+  });
+
   it('carries ids and nothing else, each stage to its own workers', async () => {
     const { jobs } = taker(SHARED_REALM);
-    await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), stage: 'verify' }, rollout(2)]);
+    await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), lane: 'verify' }, rollout(2)]);
     await until('both are taken', () => jobs.length === 2);
-    expect(jobs.sort((a, b) => a.member - b.member)).toEqual([job(0), job(2)]);
+    expect(jobs.sort((a, b) => numberOf(a) - numberOf(b))).toEqual([job(0), job(2)]);
   });
 
   it('holds a member once for each begin that it is queued for, however often it is added', async () => {
@@ -90,8 +110,8 @@ describe('a queue', () => {
 
 describe('a consumer', () => {
   it('goes on when its work throws, and tells it', async () => {
-    const { jobs, errors } = taker(SHARED_REALM, async ({ member }) => {
-      if (member === 0) throw new Error('a bug');
+    const { jobs, errors } = taker(SHARED_REALM, async (taken) => {
+      if (numberOf(taken) === 0) throw new Error('a bug');
     });
     await queue(SHARED_REALM).add('r', [rollout(0), rollout(1)]);
     await until('both are taken', () => jobs.length === 2 && errors.length === 1);

@@ -8,6 +8,8 @@ import { pino } from 'pino';
 import { Driver, type DriverEnd } from '../../src/producer/driver.ts';
 import { type OpenedRun, openRun } from '../../src/producer/open-run.ts';
 import { type Config, readConfig } from '../../src/shared/config.ts';
+import { Fleet } from '../../src/shared/fleet/fleet.ts';
+import type { Slots } from '../../src/shared/lane.ts';
 import { type RunStatus, readStatus } from '../../src/shared/ledger/run-status.ts';
 import { MemberQueue } from '../../src/shared/queue.ts';
 import { openStoreAddress } from '../../src/shared/store/open.ts';
@@ -26,6 +28,11 @@ export interface DrivenRun extends OpenedRun {
   driver: Driver;
   end: Promise<DriverEnd>;
   status(): Promise<RunStatus>;
+}
+
+function slotsOf(role: string, at: number): Slots {
+  if (role === 'collect') return {};
+  return role === 'verify' ? { verify: at } : { rollout: at, light: at };
 }
 
 export class FarmParts {
@@ -55,31 +62,34 @@ export class FarmParts {
   }
 
   /** What a role needs, in the realm of one run or of all. */
-  seat(role: string, realm: string, concurrency = 4): RoleContext {
+  seat(role: string, realm: string, concurrency = 4, slots: Slots = slotsOf(role, concurrency)): RoleContext {
     const worker = `${role}-${++this.workers}`;
     const { config, log } = this;
     const { redis, place } = this.server;
-    return { config, redis, place, farmId: 'test-farm', realm, worker, concurrency, log };
+    return { config, redis, place, farmId: 'test-farm', realm, worker, slots, log };
   }
 
-  /** Opens a run of this spec and drives it. */
-  async drive(spec: Record<string, unknown>): Promise<DrivenRun> {
+  /** Opens a run of this spec and drives it, in a realm of its own if no other is named. */
+  async drive(spec: Record<string, unknown>, named?: string): Promise<DrivenRun> {
     const { config, store, log } = this;
     const { redis, place } = this.server;
     const run = `parts-${++this.runs}`;
     const read = await readRunSpec(this.folder, config, { name: run, ...spec });
+    const realm = named ?? run;
     const owner = `driver-of-${run}`;
     const ambertraceKey = config.ambertraceApiKey;
-    const opened = await openRun({ run, redis, store, realm: run, owner, ambertraceKey, ...read });
+    const opened = await openRun({ run, redis, store, realm, owner, ambertraceKey, ...read });
     const { groups, groupSize } = opened.settings.plan;
     const { epoch, settings, plan } = opened;
-    const queue = new MemberQueue(place, run);
-    const driver = new Driver(run, epoch, { redis, queue, settings, groups, groupSize, plan, owner, log });
+    const queue = new MemberQueue(place, realm);
+    const fleet = new Fleet(redis, place, realm);
+    const driver = new Driver(run, epoch, { redis, queue, fleet, settings, groups, groupSize, plan, owner, log });
     const end = driver.drive();
     this.onClose(async () => {
       driver.drain();
       await end;
       await queue.close();
+      fleet.close();
     });
     const status = async (): Promise<RunStatus> => (await readStatus(redis, run)) as RunStatus;
     return { ...opened, run, driver, end, status };

@@ -1,8 +1,16 @@
 // Outcomes and settings for tests that play no episode: what a worker would have told the ledger.
 
 import { sha256 } from '../../src/shared/claim.ts';
+import type { MemberId } from '../../src/shared/ledger/member-ledger.ts';
 import type { RunSettings } from '../../src/shared/ledger/run-settings.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
+import type { MemberJob } from '../../src/shared/queue.ts';
+
+/** The one member of a job. */
+export function memberOf(job: MemberJob): MemberId {
+  const [[group, member]] = job.members as [[number, number]];
+  return { run: job.run, group, member };
+}
 
 /** A completed member whose trajectory is claimed and kept nowhere. */
 export function completedWith(member: number, reward: number, attempts = 1): Completed {

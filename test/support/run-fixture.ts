@@ -168,7 +168,7 @@ async function makePlan(store: Store, groups: number, size: number, salt: string
     let offset = 0;
     for (const [i, document] of documents.entries()) {
       const place = { pack: sha256(pack), offset, bytes: document.length, sha256: sha256(document) };
-      places.push(encodeEntry({ taskId: `task/${first + i}`, place }));
+      places.push(encodeEntry({ taskId: `task/${first + i}`, place, lane: 'rollout' }));
       offset += document.length;
     }
   }

@@ -175,7 +175,7 @@ describe.concurrent('a rollout worker', () => {
     });
     await until('a heartbeat of the members that are still at work', async () => {
       const { waiting_for } = await run.status();
-      return waiting_for.length === 2 && waiting_for.every((w) => w.phase === 'waiting for a box');
+      return waiting_for.filter((w) => w.phase === 'waiting for a box').length === 2;
     });
     expect(drained).toBe(false);
     sandbox.release();

@@ -7,6 +7,8 @@ import { openRun } from '../../producer/open-run.ts';
 import type { Config } from '../../shared/config.ts';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
+import { Fleet } from '../../shared/fleet/fleet.ts';
+import type { Slots } from '../../shared/lane.ts';
 import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
 import { openLog } from '../../shared/log.ts';
 import { present } from '../../shared/presence.ts';
@@ -30,7 +32,7 @@ import { Supervisor } from '../supervisor.ts';
 export interface RunArguments {
   spec: string;
   runId: string | null;
-  workers: number | null;
+  workers: number | Slots | null;
   detach: boolean;
   json: boolean;
 }
@@ -114,6 +116,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const realm = brings ? privateRealm(id) : SHARED_REALM;
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
+  const fleet = new Fleet(redis, place, realm);
   let supervisor: Supervisor | null = null;
   try {
     const opened = await openRun({
@@ -135,6 +138,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     const driver = new Driver(id, opened.epoch, {
       redis,
       queue,
+      fleet,
       settings: opened.settings,
       groups: opened.settings.plan.groups,
       groupSize: opened.settings.plan.groupSize,
@@ -183,6 +187,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   } finally {
     await supervisor?.stop();
     await queue.close().catch(() => {});
+    fleet.close();
     redis.disconnect();
     await store.close();
     interrupts.close();

@@ -3,6 +3,7 @@
 
 import { Adopter } from '../../producer/adopter.ts';
 import { readConfig } from '../../shared/config.ts';
+import type { Slots } from '../../shared/lane.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
@@ -13,7 +14,7 @@ import { ordersFor } from '../roles.ts';
 import { DRAIN_MS, Supervisor } from '../supervisor.ts';
 
 export interface UpArguments {
-  rollout: number | null;
+  rollout: number | Slots | null;
   verify: number | null;
   /** Of the gateway; null: the usual one, if it is free. */
   port: number | null;

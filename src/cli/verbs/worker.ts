@@ -4,31 +4,27 @@ import { randomBytes } from 'node:crypto';
 import { Adopter } from '../../producer/adopter.ts';
 import { type Config, readConfig } from '../../shared/config.ts';
 import { inputError } from '../../shared/errors.ts';
+import { type Slots, writeSlots } from '../../shared/lane.ts';
 import { type Log, openLog } from '../../shared/log.ts';
 import type { RoleName } from '../../shared/presence.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { Interrupts } from '../interrupts.ts';
-import { rolloutSlots } from '../roles.ts';
+import { laneSlots, verifySlots } from '../roles.ts';
 import { startRole } from '../start-role.ts';
 
-const SLOTS: Record<RoleName, () => number> = { rollout: rolloutSlots, verify: () => 64, collect: () => 1 };
-
-export async function worker(args: { role: string; concurrency: number | null }): Promise<number> {
+export async function worker(args: { role: string; concurrency: number | Slots | null }): Promise<number> {
   const role = (['rollout', 'verify', 'collect'] as const).find((r) => r === args.role);
   if (role === undefined) throw inputError('role', `worker ${args.role}: rollout, verify and collect are roles`);
   const config = readConfig();
   const log = openLog(config, role);
   const interrupts = new Interrupts();
   const name = `${role}-${process.pid}-${randomBytes(4).toString('hex')}`;
-  const started = await startRole(
-    config,
-    { role, realm: SHARED_REALM, concurrency: args.concurrency ?? SLOTS[role](), run: null, worker: name },
-    log,
-  );
+  const slots = slotsOf(role, args.concurrency);
+  const started = await startRole(config, { role, realm: SHARED_REALM, slots, run: null, worker: name }, log);
   // The collector's process drives runs that nobody drives: so that a detached run has an owner where there is no `up`.
   const adopter = role === 'collect' ? await adopt(config, log) : null;
-  log.info({ worker: name }, 'ready');
+  log.info({ worker: name, slots: writeSlots(slots) }, 'ready');
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   log.info('draining');
   await adopter?.close();
@@ -38,6 +34,13 @@ export async function worker(args: { role: string; concurrency: number | null })
   );
   if ((await Promise.race([started.drain(), second])) === 'second') await started.stop();
   return interrupts.exitCode;
+}
+
+function slotsOf(role: RoleName, want: number | Slots | null): Slots {
+  if (role === 'rollout') return laneSlots(want, SHARED_REALM);
+  if (want !== null && typeof want !== 'number')
+    throw inputError('slots', `worker ${role} has one kind of slots`, '--concurrency with a whole number');
+  return role === 'verify' ? verifySlots(want) : {};
 }
 
 async function adopt(config: Config, log: Log): Promise<{ close(): Promise<void> }> {

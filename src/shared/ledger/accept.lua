@@ -1,11 +1,15 @@
--- Accepts a member's outcome, once; closes its group when that was all it waited for, in the same step.
--- ARGV  1 group  2 member  3 token  4 status ('completed' | 'no_result')  5 member text  6 blobs  7 cause or ''
--- Gives 'accepted', or why it was not counted ('closed' | 'superseded' | 'cancelled'): then it is kept as evidence.
-local g, m = ARGV[1], ARGV[2]
-local why = speaks(g, m, ARGV[3])
-if why then
-  evidence(g, m, ARGV[3], why, ARGV[5])
-  return why
+-- Accepts members' outcomes, each once; closes a group when that was all it waited for, in the same step.
+-- ARGV  septuples of group, member, token, status ('completed' | 'no_result'), member text, blobs, cause or ''
+-- Gives for each 'accepted', or why it was not counted ('closed' | 'superseded' | 'cancelled'): then it is kept as evidence.
+local answer = {}
+for i = 1, #ARGV, 7 do
+  local g, m, token, text = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 4]
+  local why = speaks(g, m, token)
+  if why then
+    evidence(g, m, token, why, text)
+  else
+    settle(g, m, ARGV[i + 3], text, ARGV[i + 5], ARGV[i + 6])
+  end
+  answer[#answer + 1] = why or 'accepted'
 end
-settle(g, m, ARGV[4], ARGV[5], ARGV[6], ARGV[7])
-return 'accepted'
+return answer

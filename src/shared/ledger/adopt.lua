@@ -4,8 +4,8 @@
 -- Gives 1, or 0 if the ledger knows as much as the store.
 if int(run_field('shards')) >= int(ARGV[1]) then return 0 end
 for _, g in ipairs(redis.call('ZRANGE', K .. ':deadlines', 0, -1)) do redis.call('DEL', group_key(g)) end
-redis.call('DEL', K .. ':live', K .. ':flight', K .. ':deadlines', K .. ':out', K .. ':closed', K .. ':causes')
-redis.call('HDEL', RUN, 'fixed_to')
+redis.call('DEL', K .. ':live', due_key('rollout'), due_key('light'), due_key('verify'), K .. ':flight', K .. ':deadlines', K .. ':out', K .. ':closed', K .. ':causes')
+redis.call('HDEL', RUN, 'fixed_to', 'out:rollout', 'out:light', 'out:verify')
 redis.call('HSET', RUN, 'next', 0, 'shards', ARGV[1], 'committed', ARGV[2], 'closed', ARGV[2], 'link', ARGV[3], 'accepted', ARGV[4], 'completed', ARGV[5], 'no_result', ARGV[6])
 local at = 8
 for _ = 1, int(ARGV[7]) do

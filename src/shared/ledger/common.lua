@@ -3,14 +3,16 @@
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
 --   :run        hash    settings, state, clock, counters, the driver's and the collector's marks
---   :g:N        hash    one open group: task, place, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p
---   :live       zset    open members "g-m" by the time (ms) at which they are due to be queued (again)
+--   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q
+--   :due:LANE   zset    open members "g-m" that wait for a place in the fleet's window, by the time (ms) from which they may have one
+--   :live       zset    members "g-m" that have a place (queued or at work; K.q names its lane), by the time (ms) at which they are looked at again
 --   :flight     zset    begun members "g-m" by the time of their first begin
 --   :deadlines  zset    open groups by the run clock (ms) at which they close
 --   :out        stream  closed groups not yet committed to a shard; id SEQ-0, SEQ dense from 1
 --   :closed     bitmap  groups that are closed
 --   :causes     hash    count of members without result, by cause
 --   :late       stream  evidence: answers that were not counted (capped)
+-- Fields out:LANE of :run count the members with a place; at wake:LANE the driver wants to be woken, by the channel :wake.
 --
 -- A member:  (open) --begin--> rolling --accept--> accepted
 --                                 `--rolled--> rolled --begin--> verifying --accept--> accepted
@@ -40,6 +42,46 @@ local function count_cause(cause)
   redis.call('HINCRBY', K .. ':causes', cause, 1)
 end
 
+local function due_key(lane)
+  return K .. ':due:' .. lane
+end
+
+-- The lane of a member's next job.
+local function lane_of(stage, group_lane)
+  if stage == 'rolled' or stage == 'verifying' then return 'verify' end
+  return group_lane or 'rollout'
+end
+
+-- Member m has a place from now on, and is looked at again at time t.
+local function take_place(g, m, lane, t)
+  redis.call('HSET', group_key(g), m .. '.q', lane)
+  redis.call('HINCRBY', RUN, 'out:' .. lane, 1)
+  redis.call('ZADD', K .. ':live', t, g .. '-' .. m)
+end
+
+-- The driver is woken when a sixth of what is out has come back: before the queue is empty, and not for each.
+local function set_wake(lane, out)
+  redis.call('HSET', RUN, 'wake:' .. lane, out - math.max(1, math.floor(out / 6)))
+end
+
+local function count_out(lane, n)
+  local out = redis.call('HINCRBY', RUN, 'out:' .. lane, -n)
+  if out <= int(run_field('wake:' .. lane)) then
+    -- Once: the next round sets the mark anew.
+    redis.call('HSET', RUN, 'wake:' .. lane, -1)
+    redis.call('PUBLISH', K .. ':wake', lane .. ' ' .. out)
+  end
+end
+
+-- Member m has no place any more.
+local function leave_place(g, m)
+  redis.call('ZREM', K .. ':live', g .. '-' .. m)
+  local lane = redis.call('HGET', group_key(g), m .. '.q')
+  if not lane then return end
+  redis.call('HDEL', group_key(g), m .. '.q')
+  count_out(lane, 1)
+end
+
 -- Closes group g once: the stream entry has every member's text, made here only for those who have none.
 local function close_group(g, by, cause)
   local key = group_key(g)
@@ -48,19 +90,26 @@ local function close_group(g, by, cause)
   local f = {}
   for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
   local size = int(run_field('size'))
-  local texts, blobs, missing = {}, {}, 0
+  local texts, blobs, missing, freed = {}, {}, 0, {}
   for m = 0, size - 1 do
     local text = f[m .. '.o']
     if not text then
       local attempts = int(f[m .. '.n']) > 0 and int(f[m .. '.a']) + 1 or 0
       text = '{"member":' .. m .. ',"status":"no_result","cause":"' .. cause .. '","detail":"","attempts":' .. attempts .. '}'
       missing = missing + 1
-      redis.call('ZREM', K .. ':live', g .. '-' .. m)
       redis.call('ZREM', K .. ':flight', g .. '-' .. m)
+      local lane = f[m .. '.q']
+      if lane then
+        redis.call('ZREM', K .. ':live', g .. '-' .. m)
+        freed[lane] = (freed[lane] or 0) + 1
+      else
+        redis.call('ZREM', due_key(lane_of(f[m .. '.s'], f['lane'])), g .. '-' .. m)
+      end
     end
     texts[m + 1] = text
     if f[m .. '.b'] then blobs[#blobs + 1] = f[m .. '.b'] end
   end
+  for lane, n in pairs(freed) do count_out(lane, n) end
   if missing > 0 then
     redis.call('HINCRBY', RUN, 'accepted', missing)
     redis.call('HINCRBY', RUN, 'no_result', missing)
@@ -81,7 +130,7 @@ local function settle(g, m, status, text, blobs, cause)
   redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b')
   redis.call('HSET', key, m .. '.o', text, m .. '.s', 'accepted')
   if blobs ~= '' then redis.call('HSET', key, m .. '.b', blobs) end
-  redis.call('ZREM', K .. ':live', g .. '-' .. m)
+  leave_place(g, m)
   redis.call('ZREM', K .. ':flight', g .. '-' .. m)
   redis.call('HINCRBY', RUN, 'accepted', 1)
   redis.call('HINCRBY', RUN, status, 1)
@@ -109,13 +158,28 @@ local function evidence(g, m, token, why, text)
   redis.call('XADD', K .. ':late', 'MAXLEN', '~', '1000', '*', 'group', g, 'member', m, 'token', token, 'why', why, 'text', string.sub(text, 1, 2000))
 end
 
--- Gives member m back to the due set, to be begun again after delay ms.
+-- Gives member m back, to be begun again after delay ms; at once means before those that were never begun.
 local function give_back(g, m, delay)
   local key = group_key(g)
-  local stage = redis.call('HGET', key, m .. '.s')
+  local f = redis.call('HMGET', key, m .. '.s', 'lane')
+  local stage = (f[1] == 'verifying' or f[1] == 'rolled') and 'rolled' or 'open'
+  leave_place(g, m)
   redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p')
-  redis.call('HSET', key, m .. '.s', stage == 'verifying' and 'rolled' or (stage == 'rolled' and 'rolled' or 'open'))
-  redis.call('ZADD', K .. ':live', now() + delay, g .. '-' .. m)
+  redis.call('HSET', key, m .. '.s', stage)
+  redis.call('ZADD', due_key(lane_of(stage, f[2])), delay > 0 and now() + delay or 0, g .. '-' .. m)
+end
+
+-- For each lane (rollout, light, verify): members with a place, members that may have one now, open members; as texts.
+local function lane_counts(answer)
+  local t = now()
+  for _, lane in ipairs({'rollout', 'light', 'verify'}) do
+    local out, waiting = int(run_field('out:' .. lane)), redis.call('ZCARD', due_key(lane))
+    if out > 0 then set_wake(lane, out) end
+    answer[#answer + 1] = tostring(out)
+    answer[#answer + 1] = tostring(waiting == 0 and 0 or redis.call('ZCOUNT', due_key(lane), '-inf', t))
+    answer[#answer + 1] = tostring(out + waiting)
+  end
+  return answer
 end
 
 local function drives(epoch)

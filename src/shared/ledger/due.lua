@@ -1,26 +1,40 @@
--- Members that are due to be queued: new ones, those given back, and those whose lease ran out.
--- ARGV  1 epoch  2 limit  3 ms until a member is due again if nobody begins it
--- Gives a flat list of member "g-m", stage ('rollout' | 'verify'), number of its next begin; -1 if not the driver.
+-- Members to be queued now. First those that have a place already: a queued one that nobody began is queued again (its job
+-- may be lost), one whose lease ran out is given back. Then, as many as the fleet dealt, those that wait for a place.
+-- ARGV  1 epoch  2 ms until a member is queued again if nobody begins it  3 most of the first kind  4.. pairs of lane, places
+-- Gives the counts of the lanes afterwards, then flat triples of member "g-m", lane, number of its next begin; {} if the run
+-- rests, -1 if not the driver.
 if not drives(ARGV[1]) then return -1 end
 if run_field('state') ~= 'running' then return {} end
-local t, out = now(), {}
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', K .. ':live', '-inf', t, 'LIMIT', 0, ARGV[2])) do
+local t, out, again = now(), {}, int(ARGV[2])
+local function tell(id, lane, begins)
+  out[#out + 1] = id
+  out[#out + 1] = lane
+  out[#out + 1] = tostring(int(begins) + 1)
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', K .. ':live', '-inf', t, 'LIMIT', 0, ARGV[3])) do
   local g, m = string.match(id, '^(%d+)-(%d+)$')
-  local key = group_key(g)
-  local f = redis.call('HMGET', key, m .. '.s', m .. '.l', m .. '.n')
+  local f = redis.call('HMGET', group_key(g), m .. '.s', m .. '.l', m .. '.n', m .. '.q')
   if f[2] and int(f[2]) > t then
     redis.call('ZADD', K .. ':live', f[2], id)
+  elseif f[1] == 'rolling' or f[1] == 'verifying' or not f[4] then
+    redis.call('HINCRBY', RUN, 'lost', 1)
+    give_back(g, m, 0)
   else
-    if f[1] == 'rolling' or f[1] == 'verifying' then
-      redis.call('HINCRBY', RUN, 'lost', 1)
-      give_back(g, m, int(ARGV[3]))
-    else
-      redis.call('ZADD', K .. ':live', t + int(ARGV[3]), id)
-    end
-    local stage = (f[1] == 'rolled' or f[1] == 'verifying') and 'verify' or 'rollout'
-    out[#out + 1] = id
-    out[#out + 1] = stage
-    out[#out + 1] = tostring(int(f[3]) + 1)
+    redis.call('ZADD', K .. ':live', t + again, id)
+    tell(id, f[4], f[3])
   end
 end
-return out
+for i = 4, #ARGV, 2 do
+  local lane = ARGV[i]
+  if int(ARGV[i + 1]) > 0 then
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key(lane), '-inf', t, 'LIMIT', 0, ARGV[i + 1])) do
+      local g, m = string.match(id, '^(%d+)-(%d+)$')
+      redis.call('ZREM', due_key(lane), id)
+      take_place(g, m, lane, t + again)
+      tell(id, lane, redis.call('HGET', group_key(g), m .. '.n'))
+    end
+  end
+end
+local answer = lane_counts({})
+for _, text in ipairs(out) do answer[#answer + 1] = text end
+return answer

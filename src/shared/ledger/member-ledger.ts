@@ -11,8 +11,6 @@ import { defineScript } from './script.ts';
 /** A member's lease: renewed every second, over when five were missed. Take-over after a death stays within 10 s. */
 export const LEASE_MS = 5_000;
 export const BEAT_MS = 1_000;
-/** A rolled member whose verify job is lost is queued again after this. */
-const HANDOVER_MS = 10_000;
 
 const BEGIN = defineScript('begin', { allowOom: true });
 const BEAT = defineScript('beat', { allowOom: true });
@@ -54,9 +52,19 @@ export interface Failure {
   signature?: string;
 }
 
+interface Batch {
+  args: (string | number | Buffer)[][];
+  answers: Promise<('accepted' | Late)[]> | null;
+}
+
+/** A few hundred KB in a call, at most. */
+const ACCEPTED_AT_ONCE = 64;
+
 export class MemberLedger {
   private readonly redis: Redis;
   private readonly worker: string;
+  /** Outcomes of a run that are told in the next step. */
+  private readonly accepting = new Map<string, Batch>();
 
   /** `worker`: incarnation of this process, so that its members can be given back when it is known to be dead. */
   constructor(redis: Redis, worker: string) {
@@ -66,35 +74,19 @@ export class MemberLedger {
 
   /** Draws a token, or says why not (`leased`, `closed`, `accepted`, `paused`, …): then the job is none of ours. */
   async begin(id: MemberId, stage: Stage): Promise<Attempt | { refused: string }> {
-    const token = randomBytes(16).toString('hex');
-    const answer = (await BEGIN.callBuffer(this.redis, id.run, [
-      id.group,
-      id.member,
-      stage,
-      token,
-      this.worker,
-      LEASE_MS,
-    ])) as Buffer[];
-    const [word, attempt, task, place, rolled, blobs, signature] = answer as [
-      Buffer,
-      Buffer,
-      Buffer,
-      Buffer,
-      Buffer,
-      Buffer,
-      Buffer,
-    ];
-    if (word.toString() !== 'begun') return { refused: attempt.toString() };
-    return {
-      ...id,
-      token,
-      attempt: Number(attempt.toString()),
-      taskId: task.toString(),
-      place: placeSchema.parse(JSON.parse(place.toString())),
-      rolled: rolled.length > 0 ? rolled.toString() : null,
-      blobs: unpackBlobs(blobs),
-      knownSignature: signature.length > 0 ? signature.toString() : null,
-    };
+    return (await this.beginAll(id.run, [id], stage))[0] as Attempt | { refused: string };
+  }
+
+  /** Several members of one run in one step; the answers are in their order. */
+  async beginAll(
+    run: string,
+    members: readonly { group: number; member: number }[],
+    stage: Stage,
+  ): Promise<(Attempt | { refused: string })[]> {
+    const ids = members.map(({ group, member }) => ({ run, group, member, token: randomBytes(16).toString('hex') }));
+    const args = ids.flatMap(({ group, member, token }) => [group, member, token]);
+    const answers = (await BEGIN.callBuffer(this.redis, run, [stage, this.worker, LEASE_MS, ...args])) as Buffer[][];
+    return ids.map((id, i) => attemptOf(id, answers[i] ?? []));
   }
 
   /** Renews the leases of attempts of one run; the answers are in their order. */
@@ -106,36 +98,34 @@ export class MemberLedger {
     return (await BEAT.call(this.redis, run, [LEASE_MS, ...args])) as Standing[];
   }
 
-  /** Hands an episode on to the verifier. `next` is the number of the begin to come, for the job's id. */
-  async rolled(
-    attempt: Attempt,
-    text: string,
-    blobs: readonly Blob[],
-  ): Promise<{ status: 'rolled'; next: number } | { status: Late }> {
-    const answer = (await ROLLED.call(this.redis, attempt.run, [
-      attempt.group,
-      attempt.member,
-      attempt.token,
-      text,
-      packBlobs(blobs),
-      HANDOVER_MS,
-    ])) as [string, string];
-    return answer[0] === 'rolled' ? { status: 'rolled', next: Number(answer[1]) } : { status: answer[0] as Late };
+  /** Hands an episode on to the verifier: the run's driver queues it. */
+  async rolled(attempt: Attempt, text: string, blobs: readonly Blob[]): Promise<'rolled' | Late> {
+    const args = [attempt.group, attempt.member, attempt.token, text, packBlobs(blobs)];
+    return (await ROLLED.call(this.redis, attempt.run, args)) as 'rolled' | Late;
   }
 
-  /** `accepted`, once; or why it was not counted. */
-  async accept(attempt: Attempt, record: Member, blobs: readonly Blob[]): Promise<'accepted' | Late> {
+  /** `accepted`, once; or why it was not counted. What is told at the same moment goes in one step. */
+  accept(attempt: Attempt, record: Member, blobs: readonly Blob[]): Promise<'accepted' | Late> {
     const cause = record.status === 'no_result' ? record.cause : '';
-    const args = [
-      attempt.group,
-      attempt.member,
-      attempt.token,
-      record.status,
-      JSON.stringify(record),
-      packBlobs(blobs),
-      cause,
-    ];
-    return (await ACCEPT.call(this.redis, attempt.run, args)) as 'accepted' | Late;
+    const { group, member, token } = attempt;
+    const args = [group, member, token, record.status, JSON.stringify(record), packBlobs(blobs), cause];
+    let batch = this.accepting.get(attempt.run);
+    if (!batch) {
+      const opened: Batch = { args: [], answers: null };
+      batch = opened;
+      this.accepting.set(attempt.run, opened);
+    }
+    const at = batch.args.length;
+    batch.args.push(args);
+    batch.answers ??= this.flush(attempt.run, batch);
+    if (batch.args.length >= ACCEPTED_AT_ONCE) this.accepting.delete(attempt.run);
+    return batch.answers.then((answers) => answers[at] as 'accepted' | Late);
+  }
+
+  private async flush(run: string, batch: Batch): Promise<('accepted' | Late)[]> {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (this.accepting.get(run) === batch) this.accepting.delete(run);
+    return (await ACCEPT.call(this.redis, run, batch.args.flat())) as ('accepted' | Late)[];
   }
 
   /** The ledger decides whether there is another try: `retry`, or `no_result` is now the outcome. */
@@ -153,4 +143,26 @@ export class MemberLedger {
     ];
     return (await FAIL.call(this.redis, attempt.run, args)) as 'retry' | 'no_result' | Late;
   }
+}
+
+function attemptOf(id: MemberId & { token: string }, answer: readonly Buffer[]): Attempt | { refused: string } {
+  const [word, attempt, task, place, rolled, blobs, signature] = answer as [
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+    Buffer,
+  ];
+  if (word.toString() !== 'begun') return { refused: attempt.toString() };
+  return {
+    ...id,
+    attempt: Number(attempt.toString()),
+    taskId: task.toString(),
+    place: placeSchema.parse(JSON.parse(place.toString())),
+    rolled: rolled.length > 0 ? rolled.toString() : null,
+    blobs: unpackBlobs(blobs),
+    knownSignature: signature.length > 0 ? signature.toString() : null,
+  };
 }

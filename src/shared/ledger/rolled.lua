@@ -1,14 +1,16 @@
 -- The episode is over and its record claimed; the verifier's turn comes next. A redelivery resumes here.
--- ARGV  1 group  2 member  3 token  4 rolled text  5 blobs  6 ms until the member is due again if nobody begins it
--- Gives 'rolled' and the number of the next begin, or why not.
+-- ARGV  1 group  2 member  3 token  4 rolled text  5 blobs
+-- Gives 'rolled', or why not.
 local g, m = ARGV[1], ARGV[2]
 local why = speaks(g, m, ARGV[3])
 if why then
   evidence(g, m, ARGV[3], why, ARGV[4])
-  return {why, '0'}
+  return why
 end
 local key = group_key(g)
 redis.call('HSET', key, m .. '.c', ARGV[4], m .. '.s', 'rolled')
 if ARGV[5] ~= '' then redis.call('HSET', key, m .. '.b', ARGV[5]) end
-give_back(g, m, int(ARGV[6]))
-return {'rolled', tostring(int(redis.call('HGET', key, m .. '.n')) + 1)}
+give_back(g, m, 0)
+-- The driver queues it; the first of many wakes it.
+if redis.call('ZCARD', due_key('verify')) == 1 then redis.call('PUBLISH', K .. ':wake', 'verify') end
+return 'rolled'

@@ -3,11 +3,11 @@
 
 import type { Redis } from 'ioredis';
 import { closedGroupSchema } from '../group.ts';
+import { MEMBER_LANES, type MemberLane } from '../lane.ts';
 import type { Place } from '../plan/plan.ts';
 import type { LedgerEntry } from '../store/shard.ts';
 import { type Counts, sumCounts } from '../store/shard-record.ts';
 import { unpackBlobs } from './blob.ts';
-import type { Stage } from './member-ledger.ts';
 import { defineScript, runKey } from './script.ts';
 
 /** A tick adds at most this to the run's clock: a farm that slept or was killed loses no group to its deadline. */
@@ -34,8 +34,18 @@ export type RunState = 'running' | 'paused' | 'done' | 'cancelled' | 'stopped';
 export interface DueMember {
   group: number;
   member: number;
-  stage: Stage;
+  lane: MemberLane;
+  /** Number of the begin to come, for the job's id. */
   next: number;
+}
+
+/** Where the open members of one lane stand. */
+export interface LaneCount {
+  /** Queued or at work. */
+  out: number;
+  /** Those that may be queued now. */
+  ready: number;
+  open: number;
 }
 
 export interface Tick {
@@ -46,6 +56,7 @@ export interface Tick {
   open: number;
   begun: number;
   accepted: number;
+  lanes: Record<MemberLane, LaneCount>;
 }
 
 export class RunLedger {
@@ -110,36 +121,40 @@ export class RunLedger {
   }
 
   /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
-  async openGroups(epoch: string, first: number, groups: readonly { taskId: string; place: Place }[]): Promise<number> {
-    const args = groups.flatMap((g) => [g.taskId, JSON.stringify(g.place)]);
+  async openGroups(
+    epoch: string,
+    first: number,
+    groups: readonly { taskId: string; place: Place; lane: MemberLane }[],
+  ): Promise<number> {
+    const args = groups.flatMap((g) => [g.taskId, JSON.stringify(g.place), g.lane]);
     return (await OPEN_GROUPS.call(this.redis, this.run, [epoch, first, ...args])) as number;
   }
 
-  /** Members to be queued now; null if we are not the driver. */
-  async due(epoch: string, limit: number): Promise<DueMember[] | null> {
-    const flat = (await DUE.call(this.redis, this.run, [epoch, limit, REQUEUE_MS])) as string[] | number;
+  /** Members to be queued now, of those that wait for a place as many as `places` has; null if we are not the driver. */
+  async due(
+    epoch: string,
+    places: Readonly<Partial<Record<MemberLane, number>>>,
+    again = 500,
+  ): Promise<{ members: DueMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
+    const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
+    const flat = (await DUE.call(this.redis, this.run, args)) as string[] | number;
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
-    for (let i = 0; i < flat.length; i += 3) {
+    if (flat.length === 0) return { members, lanes: null };
+    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 3) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      members.push({ group, member, stage: flat[i + 1] as Stage, next: Number(flat[i + 2]) });
+      members.push({ group, member, lane: flat[i + 1] as MemberLane, next: Number(flat[i + 2]) });
     }
-    return members;
+    return { members, lanes: laneCounts(flat.map(Number)) };
   }
 
   /** Advances the clock, closes what its deadline reached; null if we are not the driver. */
   async tick(epoch: string): Promise<Tick | null> {
     const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS])) as string[];
     if (answer[0] === 'lost') return null;
-    const [clockMs, closed, next, open, begun, accepted] = answer.slice(1).map(Number) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    return { state: answer[0] as RunState, clockMs, closed, next, open, begun, accepted };
+    const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
+    const lanes = laneCounts(counts);
+    return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
   }
 
   /** Gives back what a dead worker held. An empty signature is a death from outside. */
@@ -180,6 +195,18 @@ export class RunLedger {
     const rows = await this.redis.xrangeBuffer(`${runKey(this.run)}:out`, `${from}-0`, `${to}-0`);
     return rows.map(([id, flat]) => readEntry(id.toString(), flat));
   }
+}
+
+export function openMembers(lanes: Readonly<Record<MemberLane, LaneCount>>): number {
+  return MEMBER_LANES.reduce((n, lane) => n + lanes[lane].open, 0);
+}
+
+function laneCounts(counts: readonly number[]): Record<MemberLane, LaneCount> {
+  const all = MEMBER_LANES.map((lane, i) => {
+    const [out = 0, ready = 0, open = 0] = counts.slice(3 * i);
+    return [lane, { out, ready, open }];
+  });
+  return Object.fromEntries(all);
 }
 
 function readEntry(id: string, flat: Buffer[]): LedgerEntry {

@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
 import { realmOf } from './known-runs.ts';
+import { readLaneWaits } from './lane-waits.ts';
 import { runKey } from './script.ts';
 
 export interface RunStatus {
@@ -43,6 +44,11 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
   const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
   const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
+  if (driven && fields.state === 'running' && realm !== null) {
+    const out = { rollout: int('out:rollout'), light: int('out:light'), verify: int('out:verify') };
+    for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
+      waiting.push(await waitOf(redis, key, member, phase, sinceMs ?? nowMs, nowMs, int('clock')));
+  }
   const planned = int('groups') * int('size');
   const open = fields.state === 'running' && driven;
   // Measured by this sitting of the driver; a finished or resting run has no rate.
@@ -99,16 +105,26 @@ async function waitingFor(
   for (let i = 0; i + 1 < oldest.length; i += 2) {
     const member = oldest[i] as string;
     const [group, index] = member.split('-') as [string, string];
-    const [phase, deadline] = await Promise.all([
-      redis.hget(`${key}:g:${group}`, `${index}.p`),
-      redis.zscore(`${key}:deadlines`, group),
-    ]);
-    waiting.push({
-      member,
-      phase: phase ?? 'waiting for a worker',
-      since_s: Number(((nowMs - Number(oldest[i + 1])) / 1000).toFixed(1)),
-      deadline_s: deadline === null ? null : Number(((Number(deadline) - clockMs) / 1000).toFixed(1)),
-    });
+    const phase = (await redis.hget(`${key}:g:${group}`, `${index}.p`)) ?? 'waiting for a worker';
+    waiting.push(await waitOf(redis, key, member, phase, Number(oldest[i + 1]), nowMs, clockMs));
   }
   return waiting;
+}
+
+async function waitOf(
+  redis: Redis,
+  key: string,
+  member: string,
+  phase: string,
+  sinceMs: number,
+  nowMs: number,
+  clockMs: number,
+): Promise<RunStatus['waiting_for'][number]> {
+  const deadline = await redis.zscore(`${key}:deadlines`, member.split('-')[0] as string);
+  return {
+    member,
+    phase,
+    since_s: Number(((nowMs - sinceMs) / 1000).toFixed(1)),
+    deadline_s: deadline === null ? null : Number(((Number(deadline) - clockMs) / 1000).toFixed(1)),
+  };
 }

@@ -7,12 +7,12 @@ local before = run_field('state')
 if not before then return 'unknown' end
 if before == 'done' or before == 'cancelled' or (ARGV[1] == 'done' and before == 'stopped') then return before end
 redis.call('HSET', RUN, 'state', ARGV[1], 'reason', ARGV[2], 'exit', ARGV[3], 'ticked', now())
--- What was refused while the run rested is due at once, not after its turn.
-if ARGV[1] == 'running' and before ~= 'running' then
+-- A run that rests keeps no place but of those at work: its jobs are refused.
+if ARGV[1] ~= 'running' then
   local t = now()
   for _, id in ipairs(redis.call('ZRANGE', K .. ':live', 0, -1)) do
     local g, m = string.match(id, '^(%d+)-(%d+)$')
-    if int(redis.call('HGET', group_key(g), m .. '.l')) <= t then redis.call('ZADD', K .. ':live', t, id) end
+    if int(redis.call('HGET', group_key(g), m .. '.l')) <= t then give_back(g, m, 0) end
   end
 end
 return before

@@ -1,7 +1,8 @@
 -- Advances the run's own clock, and closes the groups whose deadline it reaches. Nobody ticking, or a state other than
 -- running, means no time: a night's pause kills no group.
 -- ARGV  1 epoch  2 most ms that one tick may add
--- Gives {state, clock, closed groups, next group, open members, begun members, accepted members}, or {'lost'} if not the driver.
+-- Gives {state, clock, closed groups, next group, begun members, accepted members, then the counts of the lanes},
+-- or {'lost'} if not the driver.
 if not drives(ARGV[1]) then return {'lost'} end
 local t, state = now(), run_field('state')
 if state == 'running' then
@@ -12,5 +13,4 @@ if state == 'running' then
   end
 end
 redis.call('HSET', RUN, 'ticked', t)
-return {state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':live')),
-  tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')}
+return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')})

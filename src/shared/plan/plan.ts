@@ -99,19 +99,22 @@ export type Place = z.infer<typeof placeSchema>;
 export interface PlanEntry {
   taskId: string;
   place: Place;
+  /** Where its members wait for their slots. */
+  lane: 'rollout' | 'light';
 }
 
-const entrySchema = placeSchema.extend({ task_id: z.string() });
+// A line that names no lane is a sandboxed group's: so were all, before there were lanes.
+const entrySchema = placeSchema.extend({ task_id: z.string(), lane: z.literal('light').optional() });
 
 /** A line of the index, ASCII, without its newline. */
-export function encodeEntry({ taskId, place }: PlanEntry): string {
-  return dumpJson(toValue({ task_id: taskId, ...place }), { compact: true });
+export function encodeEntry({ taskId, place, lane }: PlanEntry): string {
+  return dumpJson(toValue({ task_id: taskId, ...place, ...(lane === 'light' ? { lane } : {}) }), { compact: true });
 }
 
 /** Throws on a line that is not one of an index. */
 export function decodeEntry(line: string): PlanEntry {
-  const { task_id, ...place } = entrySchema.parse(JSON.parse(line));
-  return { taskId: task_id, place };
+  const { task_id, lane = 'rollout', ...place } = entrySchema.parse(JSON.parse(line));
+  return { taskId: task_id, place, lane };
 }
 
 export const planRefSchema = z.strictObject({

@@ -23,10 +23,10 @@ export async function readPlanIndex(store: Store, ref: PlanRef): Promise<PlanEnt
   const entries: PlanEntry[] = [];
   for (let at = 0; at < bytes.length; ) {
     const end = bytes.indexOf(10, at);
-    const { taskId, place } = decodeEntry(bytes.toString('latin1', at, end < 0 ? bytes.length : end));
+    const { taskId, place, lane } = decodeEntry(bytes.toString('latin1', at, end < 0 ? bytes.length : end));
     const pack = packs.get(place.pack) ?? place.pack;
     packs.set(pack, pack);
-    entries.push({ taskId, place: { ...place, pack } });
+    entries.push({ taskId, place: { ...place, pack }, lane });
     at = end < 0 ? bytes.length : end + 1;
   }
   if (entries.length !== ref.groups)

@@ -6,7 +6,7 @@ import { isMap } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import type { Attempt } from '../../shared/ledger/member-ledger.ts';
 import type { Cause, Certificate, Completed } from '../../shared/outcome.ts';
-import { readDocument, readHeld } from '../../shared/plan/reader.ts';
+import { readHeld } from '../../shared/plan/reader.ts';
 import type { Box, SandboxDriver } from '../../shared/sandbox.ts';
 import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { putContent } from '../../shared/store/content.ts';
@@ -46,7 +46,7 @@ export async function playMember(attempt: Attempt, run: KnownRun, context: PlayC
 
 async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signal: AbortSignal): Promise<Played> {
   const { settings, store } = run;
-  const document = await readDocument(store, attempt.place);
+  const document = await run.documents.read(attempt.place);
   const kind = ENVIRONMENT_CONFIGS.get(document.env);
   const given = await readHeld(store, document.config);
   if (!kind || !isMap(given))

@@ -4,8 +4,6 @@
 import { messageOf, missingError } from '../../shared/errors.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
-import { MemberQueue } from '../../shared/queue.ts';
-import { SHARED_REALM } from '../../shared/realm.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
@@ -24,7 +22,6 @@ export async function startRolloutWorker(
   alive: () => Promise<ReadonlySet<string>>,
 ): Promise<Role> {
   const { worker, log, farmId } = context;
-  const verifyQueue = new MemberQueue(context.place, context.realm);
 
   /** Containers of workers that are not there any more. */
   const sweep = async (): Promise<void> => {
@@ -48,13 +45,7 @@ export async function startRolloutWorker(
     const { reward, steps, seconds, diagnostics } = record;
     const told = { status: 'completed', reward, steps, seconds, start_ms: played.startMs, diagnostics };
     if (!played.verify) return { ...told, ledger: await ledger.accept(attempt, record, blobs) };
-    const rolled = await ledger.rolled(attempt, JSON.stringify(record), blobs);
-    if (rolled.status === 'rolled') {
-      await verifyQueue.add(attempt.run, [
-        { group: attempt.group, member: attempt.member, stage: 'verify', next: rolled.next },
-      ]);
-    }
-    return { ...told, ledger: rolled.status };
+    return { ...told, ledger: await ledger.rolled(attempt, JSON.stringify(record), blobs) };
   }
 
   async function without(
@@ -85,12 +76,11 @@ export async function startRolloutWorker(
     perform,
     close: async () => {
       clearInterval(sweeper);
-      await verifyQueue.close();
     },
   });
   // Slots of its own, and those that runs leave idle; runs never wait for it.
-  const reserved = context.realm === SHARED_REALM ? Math.max(1, Math.ceil(context.concurrency / 4)) : 0;
-  const slots = (): number => reserved + Math.max(0, context.concurrency - atWork);
+  const { interactive: reserved = 0, rollout = 0 } = context.slots;
+  const slots = (): number => reserved + Math.max(0, rollout - atWork);
   const interactive = reserved === 0 ? null : new InteractiveWorker({ context, driver, slots });
   const ended = async (how: 'drain' | 'stop'): Promise<void> => {
     await Promise.all([role[how](), interactive?.[how]()]);

@@ -56,7 +56,7 @@ async function openRun(fields: Record<string, string | number> = {}, groups = 1,
   });
   const driven = await ledger.drive('driver');
   if (!('epoch' in driven)) throw new Error('not driven');
-  const list = Array.from({ length: groups }, (_, g) => ({ taskId: `t${g}`, place: PLACE }));
+  const list = Array.from({ length: groups }, (_, g) => ({ taskId: `t${g}`, place: PLACE, lane: 'rollout' as const }));
   expect(await ledger.openGroups(driven.epoch, 0, list)).toBe(groups);
   const worker = new MemberLedger(server.redis, 'worker-1');
   const begin = async (group: number, member: number, stage: 'rollout' | 'verify' = 'rollout') => {
@@ -146,15 +146,15 @@ describe('a member', () => {
     const { worker, begin, run, ledger, epoch } = await openRun();
     const attempt = await begin(0, 0);
     const blob = { sha256: 'd'.repeat(64), bytes: Buffer.from([0, 255, 10, 13]) };
-    expect(await worker.rolled(attempt, '{"x":1}', [blob])).toEqual({ status: 'rolled', next: 2 });
+    expect(await worker.rolled(attempt, '{"x":1}', [blob])).toBe('rolled');
     expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'rolled' });
     const verify = await begin(0, 0, 'verify');
     expect(verify.rolled).toBe('{"x":1}');
     expect(verify.blobs).toEqual([blob]);
     await expireLease(run, 0, 0);
     await server.redis.zadd(`${runKey(run)}:live`, 0, '0-0');
-    const due = await ledger.due(epoch, 100);
-    expect(due).toContainEqual({ group: 0, member: 0, stage: 'verify', next: 3 });
+    const due = await ledger.due(epoch, { rollout: 100, verify: 100 });
+    expect(due?.members).toContainEqual({ group: 0, member: 0, lane: 'verify', next: 3 });
     expect((await begin(0, 0, 'verify')).rolled).toBe('{"x":1}');
   });
 
@@ -233,7 +233,7 @@ describe('a group', () => {
     await server.redis.hset(`${runKey(run)}:run`, 'ticked', 1);
     expect(await ledger.tick(epoch)).toMatchObject({ state: 'paused', clockMs: 0 });
     expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'paused' });
-    expect(await ledger.due(epoch, 10)).toEqual([]);
+    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toEqual({ members: [], lanes: null });
   });
 });
 
@@ -244,8 +244,8 @@ describe('a run', () => {
     const taken = await ledger.drive('other', 'driver');
     expect(taken).toHaveProperty('epoch');
     expect(await ledger.tick(epoch)).toBeNull();
-    expect(await ledger.due(epoch, 10)).toBeNull();
-    expect(await ledger.openGroups(epoch, 1, [{ taskId: 'x', place: PLACE }])).toBe(-1);
+    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toBeNull();
+    expect(await ledger.openGroups(epoch, 1, [{ taskId: 'x', place: PLACE, lane: 'rollout' as const }])).toBe(-1);
   });
 
   it('that is cancelled closes what is open, and what was not accepted has no result', async () => {
@@ -308,9 +308,9 @@ describe('a run', () => {
     await ledger.openGroups(
       driven.epoch,
       0,
-      [0, 1, 2].map((g) => ({ taskId: `t${g}`, place: PLACE })),
+      [0, 1, 2].map((g) => ({ taskId: `t${g}`, place: PLACE, lane: 'rollout' as const })),
     );
-    expect((await ledger.due(driven.epoch, 10))?.map((d) => d.group)).toEqual([1]);
+    expect((await ledger.due(driven.epoch, { rollout: 10 }))?.members.map((d) => d.group)).toEqual([1]);
   });
 
   it('leaves under 4 KB in Redis for each live member', async () => {
@@ -340,13 +340,15 @@ describe('a full Redis', () => {
         max_attempts: 3,
       });
       const { epoch } = (await ledger.drive('d')) as { epoch: string };
-      await ledger.openGroups(epoch, 0, [{ taskId: 't0', place: PLACE }]);
+      await ledger.openGroups(epoch, 0, [{ taskId: 't0', place: PLACE, lane: 'rollout' as const }]);
       const worker = new MemberLedger(small.redis, 'w');
       const attempt = await worker.begin({ run: 'full', group: 0, member: 0 }, 'rollout');
       if ('refused' in attempt) throw new Error(attempt.refused);
       await small.redis.config('SET', 'maxmemory', '1');
       await expect(small.redis.set('x', 'y')).rejects.toThrow(/OOM/);
-      await expect(ledger.openGroups(epoch, 1, [{ taskId: 't1', place: PLACE }])).rejects.toThrow(/OOM/);
+      await expect(
+        ledger.openGroups(epoch, 1, [{ taskId: 't1', place: PLACE, lane: 'rollout' as const }]),
+      ).rejects.toThrow(/OOM/);
       expect(await worker.beat('full', [{ ...attempt, phase: 'run' }])).toEqual(['ok']);
       expect(await worker.accept(attempt, completed(0, 1), [])).toBe('accepted');
       expect(await ledger.entries(1, 1)).toHaveLength(1);
