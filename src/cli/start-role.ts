@@ -2,7 +2,7 @@
 
 import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
-import { present, type RoleName } from '../shared/presence.ts';
+import { perhapsPresent, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
 import type { Role, RoleContext } from '../workers/role.ts';
@@ -44,7 +44,8 @@ function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
       return startRolloutWorker(
         context,
         createDockerDriver({ dockerHost: context.config.dockerHost }),
-        async () => new Set((await present(context.redis)).map((p) => p.worker)),
+        // Containers end themselves when their worker is silent: the sweeper can wait until it is surely gone.
+        async () => new Set((await perhapsPresent(context.redis)).map((p) => p.worker)),
       );
     case 'verify':
       return startVerifyWorker(context);
