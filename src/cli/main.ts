@@ -28,6 +28,10 @@ function slots(text: string): number | Slots {
   return read;
 }
 
+function number(text: string): number {
+  return text === '0' ? 0 : count(text);
+}
+
 function port(text: string): number {
   const n = Number(text);
   if (!/^\d+$/.test(text) || n > 65_535)
@@ -221,13 +225,39 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run: verify, queue')
+  verb('bench', 'a benchmark, with its baseline in the same run (verify, queue), or the farm under fire (chaos)')
     .argument('NAME')
     .option('--json', 'one JSON object')
-    .option('--seed <N>', 'for those that draw', integer)
+    .option('--seed <N>', 'chaos: fixes the schedule of faults; without it one is drawn and shown', integer)
+    .option('--kills <K>', 'chaos: how often something is killed', number)
+    .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+    .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
+    .option('--members <M>', 'chaos: members of the run', count)
+    .option('--minutes <T>', 'chaos: in which it must be done', count)
     .action(
-      run(async (name: string, o: { json?: boolean }) =>
-        (await import('./verbs/bench.ts')).bench({ name, json: o.json ?? false }),
+      run(
+        async (
+          name: string,
+          o: {
+            json?: boolean;
+            seed?: bigint;
+            kills?: number;
+            faults?: number;
+            only: string[];
+            members?: number;
+            minutes?: number;
+          },
+        ) =>
+          (await import('./verbs/bench.ts')).bench({
+            name,
+            json: o.json ?? false,
+            seed: o.seed ?? null,
+            kills: o.kills ?? null,
+            faults: o.faults ?? null,
+            only: o.only,
+            members: o.members ?? null,
+            minutes: o.minutes ?? null,
+          }),
       ),
     );
   for (const [name, what] of NOT_BUILT) {

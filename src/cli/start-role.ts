@@ -3,8 +3,9 @@
 import type { Config } from '../shared/config.ts';
 import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
-import { present, type RoleName } from '../shared/presence.ts';
+import { perhapsPresent, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
+import { tellSilence } from '../shared/redis/silence.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
 import type { Role, RoleContext } from '../workers/role.ts';
@@ -35,8 +36,10 @@ export async function startRole(config: Config, seat: RoleSeat, log: Log): Promi
     log,
   };
   const role = await start(context, seat);
+  const silence = tellSilence(redis, place.address, log);
   const closing = (end: () => Promise<void>) => async (): Promise<void> => {
     await end();
+    silence.stop();
     redis.disconnect();
   };
   return { drain: closing(role.drain), stop: closing(role.stop) };
@@ -54,7 +57,8 @@ function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
       return startRolloutWorker(
         context,
         pooled(context),
-        async () => new Set((await present(context.redis)).map((p) => p.worker)),
+        // Containers end themselves when their worker is silent: the sweeper can wait until it is surely gone.
+        async () => new Set((await perhapsPresent(context.redis)).map((p) => p.worker)),
       );
     case 'verify':
       return startVerifyWorker(context);

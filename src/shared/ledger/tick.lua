@@ -4,7 +4,7 @@
 -- Gives {state, clock, closed groups, next group, begun members, accepted members, then the counts of the lanes},
 -- or {'lost'} if not the driver.
 if not drives(ARGV[1]) then return {'lost'} end
-local t, state = now(), run_field('state')
+local t, state = steady_clock(), run_field('state')
 if state == 'running' then
   local clock = int(run_field('clock')) + math.max(0, math.min(t - int(run_field('ticked')), int(ARGV[2])))
   redis.call('HSET', RUN, 'clock', clock)

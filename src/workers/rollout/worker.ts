@@ -3,12 +3,14 @@
 
 import { messageOf, missingError } from '../../shared/errors.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
+import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import type { KnownRun } from '../runs.ts';
 import { startStageWorker, type Told } from '../stage-worker.ts';
+import { EngineWatch } from './engine-watch.ts';
 import { InteractiveWorker } from './interactive.ts';
 import { type Played, playMember } from './play.ts';
 
@@ -36,10 +38,22 @@ export async function startRolloutWorker(
   void sweep();
   const sweeper = setInterval(() => void sweep(), SWEEP_MS);
 
+  const watch = new EngineWatch(driver, log, (run, reason) =>
+    new RunLedger(context.redis, run).setState('paused', reason),
+  );
   let atWork = 0;
+
   async function perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told> {
+    const engine = watch.begin(attempt.run);
     atWork++;
-    const played = await playMember(attempt, run, { driver, farmId, worker, running }).finally(() => atWork--);
+    const played = await playMember(attempt, run, { driver, farmId, worker, running }).finally(() => {
+      atWork--;
+      engine.end();
+    });
+    const lost =
+      played.status === 'no_result' ? played.cause.startsWith('sandbox_') : played.record.diagnostics.length > 0;
+    if (lost && engine.wasSilent())
+      throw missingError('engine_silent', 'the Docker engine did not answer while the episode was at work');
     if (played.status === 'no_result') return await without(played, attempt, ledger);
     const { record, blobs } = played;
     const { reward, steps, seconds, diagnostics } = record;
@@ -76,6 +90,7 @@ export async function startRolloutWorker(
     perform,
     close: async () => {
       clearInterval(sweeper);
+      watch.close();
     },
   });
   // Slots of its own, and those that runs leave idle; runs never wait for it.
