@@ -219,10 +219,10 @@ async function readFrom(file: FileHandle, offset: number, length: number): Promi
   let filled = 0;
   while (filled < length) {
     const { bytesRead } = await file.read(bytes, filled, length - filled, offset + filled);
-    if (bytesRead === 0) break;
+    if (bytesRead === 0) throw new Error(`it ended at byte ${offset + filled} of ${offset + length} while it was read`);
     filled += bytesRead;
   }
-  return bytes.subarray(0, filled);
+  return bytes;
 }
 
 async function syncFolder(dir: string): Promise<void> {
