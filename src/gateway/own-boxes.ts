@@ -53,7 +53,7 @@ export class OwnBoxes {
   }
 
   private async twice(asked: AskedEnvironment, completion: Value, signal: AbortSignal): Promise<SampleOutcome> {
-    const openBox = (): Promise<Box> => this.openBox(signal);
+    const openBox = (within: AbortSignal): Promise<Box> => this.openBox(within);
     const first = await playSample(asked, completion, { openBox, signal, knownSignature: null });
     if (first.signature === null) return first.outcome;
     return (await playSample(asked, completion, { openBox, signal, knownSignature: first.signature })).outcome;

@@ -143,7 +143,7 @@ export class InteractiveWorker implements Role {
     const asked = readAsked(sample.shared);
     if (asked === null) throw new Error('an environment that cannot be read');
     const labels = { farm: context.farmId, worker: context.worker, member: sample.id };
-    const openBox = (): Promise<Box> => driver.open(DEFAULT_LIMITS, labels, signal);
+    const openBox = (within: AbortSignal): Promise<Box> => driver.open(DEFAULT_LIMITS, labels, within);
     const { content, knownSignature } = sample;
     return await playSample(asked, parseJson(content), { openBox, signal, knownSignature });
   }

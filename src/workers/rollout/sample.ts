@@ -7,6 +7,7 @@ import { type Box, DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { completionPolicy } from './policies/completions.ts';
+import { ended, WallDeadline, withinWall } from './wall-deadline.ts';
 
 /** `signature`: the box was lost, and it may be tried once more. */
 export interface PlayedSample {
@@ -14,17 +15,41 @@ export interface PlayedSample {
   signature: string | null;
 }
 
+export interface SampleContext {
+  /** Its box, or BoxLost. */
+  openBox: (signal: AbortSignal) => Promise<Box>;
+  signal: AbortSignal;
+  knownSignature: string | null;
+}
+
+/** The sum of what its parts may take: met only when something hangs. */
+const WALL_MS = 220_000;
+
 export async function playSample(
   asked: AskedEnvironment,
   completion: Value,
-  context: { openBox: () => Promise<Box>; signal: AbortSignal; knownSignature: string | null },
+  context: SampleContext,
 ): Promise<PlayedSample> {
-  const { openBox, signal, knownSignature } = context;
+  const { signal } = context;
+  try {
+    return await withinWall(WALL_MS, signal, (both) => play(asked, completion, { ...context, signal: both }));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof WallDeadline)) throw error;
+    return { outcome: { status: 'no_result', cause: 'environment_silent', detail: error.message }, signature: null };
+  }
+}
+
+async function play(
+  asked: AskedEnvironment,
+  completion: Value,
+  { openBox, signal, knownSignature }: SampleContext,
+): Promise<PlayedSample> {
   let box: Promise<Box> | null = null;
   try {
     const environment = makeEnvironment(asked.name, asked.config, {
       box: () => {
-        box ??= openBox();
+        box ??= openBox(signal);
         return box;
       },
       stepTimeoutMs: DEFAULT_LIMITS.timeoutMs,
@@ -45,9 +70,10 @@ export async function playSample(
     }
     return { outcome: { status: 'completed', reward: totalReward, steps, diagnostics }, signature: null };
   } finally {
-    await (box as Promise<Box> | null)?.then(
+    const closed = (box as Promise<Box> | null)?.then(
       (opened) => opened.close(),
       () => {},
     );
+    if (closed !== undefined) await ended(closed);
   }
 }

@@ -8,7 +8,9 @@ import { expect, test } from 'vitest';
 import { FLEET_KEY } from '../../../src/workers/verify/fleet/upstream.ts';
 import { ensureBuilt } from '../../support/built.ts';
 import { makeFleet, OPTIONS, queryOf } from '../../support/fleet.ts';
-import { type Expected, malformedCase, startMalformed } from '../../support/malformed-answers.ts';
+import { malformedCase } from '../../support/malformed-answers.ts';
+import { startMalformed } from '../../support/malformed-platform.ts';
+import type { Expected } from '../../support/malformed-wire.ts';
 import { startRedis } from '../../support/redis-server.ts';
 
 const CLIENT = fileURLToPath(new URL('../../support/malformed-client.mjs', import.meta.url));
