@@ -4,6 +4,7 @@ import { Queue, Worker } from 'bullmq';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { laneOf } from '../../src/shared/lane.ts';
 import { present } from '../../src/shared/presence.ts';
+import { openRedis } from '../../src/shared/redis/connect.ts';
 import { ENVIRONMENT_CONFIGS } from '../../src/shared/spec/environment-config.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import type { Role } from '../../src/workers/role.ts';
@@ -46,7 +47,7 @@ describe.concurrent('lanes', () => {
   it('are needed, because a priority does nothing while the slots are full: the most urgent job waits for a long one', async (context) => {
     const farm = await FarmParts.start();
     context.onTestFinished(() => farm.close());
-    const connection = { path: String(farm.server.place.options.path) };
+    const connection = openRedis(farm.server.place);
     const queue = new Queue('one-for-all', { connection });
     const gates: (() => void)[] = [];
     const begun: string[] = [];
@@ -62,6 +63,7 @@ describe.concurrent('lanes', () => {
       for (const gate of gates) gate();
       await worker.close(true);
       await queue.close();
+      connection.disconnect();
     });
     await queue.addBulk(['long', 'long', 'long'].map((name) => ({ name, data: {}, opts: { priority: 10 } })));
     await until('the slots are full', () => gates.length === 2);
