@@ -14,14 +14,7 @@ import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../.
 import type { Diagnostic } from '../../../shared/outcome.ts';
 import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { layFiles, safePath } from '../../../shared/safe-path.ts';
-import {
-  type Box,
-  type BoxLost,
-  type Command,
-  type CommandResult,
-  GRADE_LEVELS,
-  type GradeLevel,
-} from '../../../shared/sandbox.ts';
+import { type Box, type BoxLost, type Command, GRADE_LEVELS, type GradeLevel } from '../../../shared/sandbox.ts';
 import { checkShape } from '../../../shared/spec/check-shape.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
@@ -125,7 +118,7 @@ export class CodeTaskEnvironment implements Environment {
     });
     if (grade.status === 'not_laid') return this.notLaid(grade, grade.hidden);
     this.lower(grade.level);
-    if (grade.cause === 'launch') throw this.notStarted(grade);
+    if (grade.cause === 'launch') throw new EnvironmentError(grade.launchError?.message ?? 'the check was not started');
     const diagnostics = diagnosticsOf(grade);
     if (grade.candidateSignal !== null && !diagnostics.includes('signal')) diagnostics.push('signal');
     return { passed: grade.passed, diagnostics };
@@ -140,7 +133,8 @@ export class CodeTaskEnvironment implements Environment {
     const result = await box.run({ argv, ...this.bounds(check) });
     this.lower('exit');
     const imageAtFault = box.isolation !== 'subprocess' && !couldBeTheAgents(argv[0] as string, hidden);
-    if (result.cause === 'launch' && imageAtFault) throw this.notStarted(result);
+    if (result.cause === 'launch' && imageAtFault)
+      throw new EnvironmentError(`the check cannot be started: ${argv[0]}: ${result.launchError?.code ?? 'unknown'}`);
     return { passed: result.cause === 'exit' && result.exitCode === 0, diagnostics: diagnosticsOf(result) };
   }
 
@@ -159,10 +153,6 @@ export class CodeTaskEnvironment implements Environment {
       throw new EnvironmentError(`the check's file ${fault.path} cannot be written: ${fault.message}`);
     const told = fault.reason === 'disk' || fault.reason === 'escape';
     return { passed: false, diagnostics: told ? [fault.reason as Diagnostic] : [] };
-  }
-
-  private notStarted(result: CommandResult): EnvironmentError {
-    return new EnvironmentError(`the check cannot be started: ${result.launchError?.message ?? 'unknown'}`);
   }
 
   /** Why these files cannot be the state, or null. */
