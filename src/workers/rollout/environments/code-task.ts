@@ -16,6 +16,7 @@ import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { layFiles, safePath } from '../../../shared/safe-path.ts';
 import { type Box, type BoxLost, type Command, GRADE_LEVELS, type GradeLevel } from '../../../shared/sandbox.ts';
 import { checkShape } from '../../../shared/spec/check-shape.ts';
+import { clearOf } from '../sandbox/grading.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
@@ -100,10 +101,13 @@ export class CodeTaskEnvironment implements Environment {
     if (!laid.ok) return { passed: false, diagnostics: laid.escape ? ['escape'] : [] };
     const own = layFiles(check.get('files') as ValueMap);
     if (!own.ok) throw new EnvironmentError(`the check's own files cannot be laid: ${own.error}`);
-    const files = withHidden(laid.files, own.files);
+    const owned = [...this.initial().keys()].flatMap(pathOf);
     const box = await this.context.box();
     const shape = checkShape(check);
-    if (check.get('kind') === 'exit' || shape.level === 'exit') return this.gradeByExit(box, check, files);
+    if (check.get('kind') === 'exit' || shape.level === 'exit') {
+      const files = clearOf(laid.files, [...own.files.keys()], new Set(owned));
+      return this.gradeByExit(box, check, new Map([...files, ...own.files]));
+    }
     const grade = await box.grade({
       kind: check.get('kind') as 'apart' | 'in-process',
       interpreter: shape.interpreter,
@@ -112,7 +116,7 @@ export class CodeTaskEnvironment implements Environment {
       argv: shape.argv,
       files: laid.files,
       hidden: own.files,
-      own: [...this.initial().keys()].flatMap((name) => pathOf(name)),
+      own: owned,
       warm: check.get('warm') === 'python3',
       ...this.bounds(check),
     });
@@ -176,14 +180,6 @@ function bytesOf(files: ValueMap): number {
   let bytes = 0;
   for (const [path, content] of files) bytes += path.length + Buffer.byteLength(content as string);
   return bytes;
-}
-
-/** Hidden files win: what stands where they must lie, or their folders, gives way. */
-function withHidden(files: ReadonlyMap<string, Buffer>, hidden: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
-  const paths = [...hidden.keys()];
-  const inTheWay = (path: string): boolean =>
-    paths.some((own) => own === path || own.startsWith(`${path}/`) || path.startsWith(`${own}/`));
-  return new Map([...[...files].filter(([path]) => !inTheWay(path)), ...hidden]);
 }
 
 /** Normalised; none for a name that no file can have. */
