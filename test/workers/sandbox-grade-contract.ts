@@ -92,6 +92,19 @@ export function gradeContract(
             expect((await grade('', { files: shadow })).passed).toBe(false);
           });
 
+          test('nothing of the agent’s is imported in the place of a file of the check', async () => {
+            const hidden = bytes({
+              'check.py': 'import part, solution\nassert solution.double(2) == part.four',
+              'part.py': 'four = 4\n',
+            });
+            const files = bytes({
+              'solution.py': 'def double(n):\n    return 3\n',
+              'part/__init__.py': 'four = 3\n',
+              'part.so': 'x',
+            });
+            expect((await grade('', { files, hidden })).passed).toBe(false);
+          });
+
           test('ends at its deadline with all that it started, and keeps what was said by then', async () => {
             const started = performance.now();
             const hidden = "print('before', flush=True)\nimport solution\nsolution.double(1)\n";
@@ -148,6 +161,43 @@ export function gradeContract(
             expect(seen.stdout.toString()).toBe('[43, 3000000]\n');
           });
         });
+
+    test('start-up files and a module of the run’s own name are the task’s, or are not there', async () => {
+      const hidden = bytes({
+        'test_it.py':
+          'import unittest, solution\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(solution.double(2), 4)\n',
+      });
+      const check = {
+        kind: 'in-process' as const,
+        file: null,
+        module: 'unittest',
+        argv: ['unittest', '-q', 'test_it'],
+        hidden,
+      };
+      const wrong = 'def double(n):\n    return 3\n';
+      for (const [path, content] of [
+        ['unittest.py', ''],
+        ['unittest/__main__.py', ''],
+        ['test_it/__init__.py', ''],
+        ['sitecustomize.py', 'import os\nos._exit(0)\n'],
+      ] as const) {
+        const files = bytes({ 'solution.py': wrong, [path]: content });
+        expect([path, graded(await box.grade(checkOf('', { ...check, files }))).passed]).toEqual([path, false]);
+        const right = bytes({ 'solution.py': DOUBLE, [path]: content });
+        expect([path, graded(await box.grade(checkOf('', { ...check, files: right }))).passed]).toEqual([path, true]);
+      }
+      const names = ['conftest.py', 'a/pytest.ini', 'setup.cfg', 'x.pth', '__pycache__/a.pyc', 'kept.py'];
+      const list =
+        "import os\nprint(sorted(os.path.join(f, n)[2:] for f, _, ns in os.walk('.') for n in ns if n != 'check.py'))";
+      const seen = async (own: string[]) =>
+        graded(
+          await box.grade(
+            checkOf('', { kind: 'in-process', files: bytes(Object.fromEntries(names.map((n) => [n, '']))), own }, list),
+          ),
+        ).stdout.toString();
+      expect(await seen([])).toBe("['kept.py']\n");
+      expect(await seen(['conftest.py', 'setup.cfg'])).toBe("['conftest.py', 'kept.py', 'setup.cfg']\n");
+    });
 
     test('a module runs as with -m, and what it tests is what was laid', async () => {
       const test =

@@ -50,6 +50,14 @@ print(resource.getrlimit(resource.RLIMIT_CORE), signal.pthread_sigmask(signal.SI
     expect((await python(box, code)).stdout.toString()).toBe('[0, 1, 2] 4 True 0o22\n(0, 0) set() True\n');
   });
 
+  test('has the lowest priority of its box, so that no number of them starves the runner', async () => {
+    expect((await python(box, 'import os\nprint(os.nice(0))')).stdout.toString()).toBe('19\n');
+    const bomb = await python(box, 'import os\nwhile True:\n    try: os.fork()\n    except OSError: pass', {
+      timeoutMs: 1_000,
+    });
+    expect(bomb).toMatchObject({ cause: 'timeout' });
+  });
+
   test('can neither signal, trace, read nor write the runner', async () => {
     const code = `
 import ctypes, os

@@ -14,15 +14,9 @@ import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../.
 import type { Diagnostic } from '../../../shared/outcome.ts';
 import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { layFiles, safePath } from '../../../shared/safe-path.ts';
-import {
-  type Box,
-  type BoxLost,
-  type Command,
-  type CommandResult,
-  GRADE_LEVELS,
-  type GradeLevel,
-} from '../../../shared/sandbox.ts';
+import { type Box, type BoxLost, type Command, GRADE_LEVELS, type GradeLevel } from '../../../shared/sandbox.ts';
 import { checkShape } from '../../../shared/spec/check-shape.ts';
+import { clearOf } from '../sandbox/grading.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
@@ -107,10 +101,13 @@ export class CodeTaskEnvironment implements Environment {
     if (!laid.ok) return { passed: false, diagnostics: laid.escape ? ['escape'] : [] };
     const own = layFiles(check.get('files') as ValueMap);
     if (!own.ok) throw new EnvironmentError(`the check's own files cannot be laid: ${own.error}`);
-    const files = withHidden(laid.files, own.files);
+    const owned = [...this.initial().keys()].flatMap(pathOf);
     const box = await this.context.box();
     const shape = checkShape(check);
-    if (check.get('kind') === 'exit' || shape.level === 'exit') return this.gradeByExit(box, check, files);
+    if (check.get('kind') === 'exit' || shape.level === 'exit') {
+      const files = clearOf(laid.files, [...own.files.keys()], new Set(owned));
+      return this.gradeByExit(box, check, new Map([...files, ...own.files]));
+    }
     const grade = await box.grade({
       kind: check.get('kind') as 'apart' | 'in-process',
       interpreter: shape.interpreter,
@@ -119,13 +116,13 @@ export class CodeTaskEnvironment implements Environment {
       argv: shape.argv,
       files: laid.files,
       hidden: own.files,
-      own: [...this.initial().keys()].flatMap((name) => pathOf(name)),
+      own: owned,
       warm: check.get('warm') === 'python3',
       ...this.bounds(check),
     });
     if (grade.status === 'not_laid') return this.notLaid(grade, grade.hidden);
     this.lower(grade.level);
-    if (grade.cause === 'launch') throw this.notStarted(grade);
+    if (grade.cause === 'launch') throw new EnvironmentError(grade.launchError?.message ?? 'the check was not started');
     const diagnostics = diagnosticsOf(grade);
     if (grade.candidateSignal !== null && !diagnostics.includes('signal')) diagnostics.push('signal');
     return { passed: grade.passed, diagnostics };
@@ -140,7 +137,8 @@ export class CodeTaskEnvironment implements Environment {
     const result = await box.run({ argv, ...this.bounds(check) });
     this.lower('exit');
     const imageAtFault = box.isolation !== 'subprocess' && !couldBeTheAgents(argv[0] as string, hidden);
-    if (result.cause === 'launch' && imageAtFault) throw this.notStarted(result);
+    if (result.cause === 'launch' && imageAtFault)
+      throw new EnvironmentError(`the check cannot be started: ${argv[0]}: ${result.launchError?.code ?? 'unknown'}`);
     return { passed: result.cause === 'exit' && result.exitCode === 0, diagnostics: diagnosticsOf(result) };
   }
 
@@ -159,10 +157,6 @@ export class CodeTaskEnvironment implements Environment {
       throw new EnvironmentError(`the check's file ${fault.path} cannot be written: ${fault.message}`);
     const told = fault.reason === 'disk' || fault.reason === 'escape';
     return { passed: false, diagnostics: told ? [fault.reason as Diagnostic] : [] };
-  }
-
-  private notStarted(result: CommandResult): EnvironmentError {
-    return new EnvironmentError(`the check cannot be started: ${result.launchError?.message ?? 'unknown'}`);
   }
 
   /** Why these files cannot be the state, or null. */
@@ -186,14 +180,6 @@ function bytesOf(files: ValueMap): number {
   let bytes = 0;
   for (const [path, content] of files) bytes += path.length + Buffer.byteLength(content as string);
   return bytes;
-}
-
-/** Hidden files win: what stands where they must lie, or their folders, gives way. */
-function withHidden(files: ReadonlyMap<string, Buffer>, hidden: ReadonlyMap<string, Buffer>): Map<string, Buffer> {
-  const paths = [...hidden.keys()];
-  const inTheWay = (path: string): boolean =>
-    paths.some((own) => own === path || own.startsWith(`${path}/`) || path.startsWith(`${own}/`));
-  return new Map([...[...files].filter(([path]) => !inTheWay(path)), ...hidden]);
 }
 
 /** Normalised; none for a name that no file can have. */

@@ -35,7 +35,7 @@ export function placedFiles(check: Check): PlacedFile[] {
   const placed: PlacedFile[] = [];
   const lay = (place: Place, path: string, content: Uint8Array, hidden: boolean) =>
     placed.push({ place, path, content, hidden });
-  const shown = clearOf(check.files, [...check.hidden.keys()]);
+  const shown = shownFiles(check);
   for (const [path, content] of shown) lay('work', path, content, false);
   for (const [path, content] of check.hidden)
     if (check.kind !== 'apart' || !path.endsWith('.py')) lay('work', path, content, true);
@@ -44,11 +44,37 @@ export function placedFiles(check: Check): PlacedFile[] {
   return placed;
 }
 
-/** Hidden files win: what stands where they must lie, or their folders, gives way. */
-export function clearOf<T>(files: ReadonlyMap<string, T>, hidden: readonly string[]): Map<string, T> {
+/** What a program that judges in the candidate's process reads by itself, whoever put it there. */
+const START_UP =
+  /(^|\/)(conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|(site|user)customize\.py|[^/]*\.pth|__pycache__\/.*)$/;
+
+/** The agent's state of the files without what would take part in judging. */
+export function shownFiles(
+  check: Pick<Check, 'kind' | 'files' | 'hidden' | 'own' | 'module'>,
+): Map<string, Uint8Array> {
+  const own = new Set(check.own);
+  const files = clearOf(check.files, [...check.hidden.keys()], own);
+  if (check.kind === 'apart') return files;
+  const module = check.module?.split('.')[0];
+  const judges = (path: string): boolean =>
+    START_UP.test(path) || path === `${module}.py` || path.startsWith(`${module}/`);
+  return new Map([...files].filter(([path]) => own.has(path) || !judges(path)));
+}
+
+/** Hidden files win: what stands where they must lie, or their folders, gives way, and so does what is not the task's
+ *  own and would be imported in the place of one of them. */
+export function clearOf<T>(
+  files: ReadonlyMap<string, T>,
+  hidden: readonly string[],
+  own: ReadonlySet<string>,
+): Map<string, T> {
   const inTheWay = (path: string): boolean =>
-    hidden.some((own) => own === path || own.startsWith(`${path}/`) || path.startsWith(`${own}/`));
-  return new Map([...files].filter(([path]) => !inTheWay(path)));
+    hidden.some((one) => one === path || one.startsWith(`${path}/`) || path.startsWith(`${one}/`));
+  const modules = hidden.flatMap((path) => (path.endsWith('.py') ? [path.slice(0, -'.py'.length)] : []));
+  const shadows = (path: string): boolean =>
+    !own.has(path) &&
+    modules.some((one) => path.startsWith(`${one}/`) || (path.startsWith(`${one}.`) && path.endsWith('.so')));
+  return new Map([...files].filter(([path]) => !inTheWay(path) && !shadows(path)));
 }
 
 /** The command that stands for this check. */

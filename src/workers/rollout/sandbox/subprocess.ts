@@ -22,7 +22,7 @@ import {
   type SandboxLimits,
 } from '../../../shared/sandbox.ts';
 import { byCodePoint, decodeText, placePath } from './box-text.ts';
-import { clearOf, commandOf } from './grading.ts';
+import { commandOf, shownFiles } from './grading.ts';
 import { checkLaunch, DEFAULT_PATH, Head, notStarted, signalNumber } from './launch.ts';
 
 const MAX_DEPTH = 64;
@@ -219,7 +219,7 @@ class FolderBox implements Box {
   /** There is no other user here: the check is a plain command over all the files, and the grade says `exit`. */
   async grade(check: Check): Promise<Grade> {
     await this.reset();
-    const files = new Map([...clearOf(check.files, [...check.hidden.keys()]), ...check.hidden]);
+    const files = new Map([...shownFiles(check), ...check.hidden]);
     const written = await this.write(files);
     if (!written.ok) {
       const { path, reason, message } = written;
