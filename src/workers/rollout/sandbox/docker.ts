@@ -290,8 +290,9 @@ function tmpfsOf(limits: SandboxLimits, users: Users): Record<string, string> {
   const freeKb = limits.memoryMb * 1024 - RESERVED_KB - FARM_KB;
   if (freeKb < 1024) throw new Error(`${limits.memoryMb} MB of memory are too few for a box: 51 at least`);
   const scale = Math.min(1, freeKb / Object.values(askedKb).reduce((sum, kb) => sum + kb, 0));
+  // the kernel rounds up to whole pages
   const mount = (kb: number, inodes: number, rest: string) =>
-    `rw,nosuid,nodev,exec,size=${Math.max(64, Math.floor(kb * scale))}k,nr_inodes=${inodes},${rest}`;
+    `rw,nosuid,nodev,exec,size=${Math.max(64, Math.floor((kb * scale) / 4) * 4)}k,nr_inodes=${inodes},${rest}`;
   const owned = (uid: number, mode: string) => `uid=${uid},gid=${uid},mode=${mode}`;
   return {
     '/work': mount(askedKb.work, 16_384, owned(users.candidate, '0755')),

@@ -123,9 +123,8 @@ export class Shelf {
     this.pump();
   }
 
-  /** Boxes that wait for work; their memory may be wanted elsewhere. */
+  /** Boxes that wait for work; their memory may be wanted elsewhere. Whoever waits here cannot use them, or would have them. */
   yieldIdle(): void {
-    if (this.waiters.length > 0) return;
     for (const stocked of [...this.ready.splice(0), ...this.kept.splice(0)]) void this.end(stocked);
   }
 

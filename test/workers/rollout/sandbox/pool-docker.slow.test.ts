@@ -16,6 +16,7 @@ import { EngineProxy } from '../../../support/engine-proxy.ts';
 import { askEngine, containersOf } from '../../../support/outside.ts';
 import { until } from '../../../support/until.ts';
 import { bytes, LABELS, LIMITS, python, run, sandboxContract } from '../../sandbox-contract.ts';
+import { checkOf, DOUBLE, gradeContract, graded } from '../../sandbox-grade-contract.ts';
 
 const docker = async (...args: string[]) => (await promisify(execFile)('docker', args)).stdout.trim();
 const farm = `${LABELS.farm}-pool`;
@@ -30,6 +31,7 @@ const gone = (name: string, withinMs = 10_000) =>
   until(`no container of ${name}`, async () => (await containersOf(name)).length === 0, { withinMs, everyMs: 200 });
 
 sandboxContract('a pool over docker', () => poolOver(null));
+gradeContract('a pool over docker', () => poolOver(null), { apart: 'apart', 'in-process': 'in-process' });
 
 describe('a pool over the engine', () => {
   beforeAll(() => createDockerDriver({ dockerHost: null }).prepare(LIMITS.image));
@@ -78,6 +80,21 @@ describe('a pool over the engine', () => {
     expect(await python(second, 'import os; print(os.listdir("."))')).toMatchObject({ exitCode: 0 });
     expect((await run(second, ['sh', '-c', 'ls -d /proc/[0-9]*'])).stdout.toString().split('\n')).toHaveLength(3);
     await second.close();
+  });
+
+  test('hands a box on with its prepared interpreter, which the next grade finds as it was', async () => {
+    const pool = poolOver(null, { ahead: 0 });
+    onTestFinished(() => pool.close());
+    for (let turn = 0; turn < 4; turn += 1) {
+      const box = await open(pool, { recycle: 'r' });
+      const spoil = turn === 1 ? 'import builtins\nbuiltins.AssertionError = ValueError\n' : '';
+      const wrong = turn === 2;
+      const solution = `${spoil}${wrong ? DOUBLE.replace('2 * n', '3 * n') : DOUBLE}`;
+      const grade = graded(await box.grade(checkOf(solution, { kind: 'in-process', warm: true })));
+      expect({ turn, passed: grade.passed }).toEqual({ turn, passed: !wrong });
+      await box.close();
+      expect(await containersOf(farm)).toHaveLength(1);
+    }
   });
 
   test('blames an episode for its own memory alone: an earlier one’s shortage is not in the signature of its death', async () => {

@@ -216,6 +216,14 @@ describe('a pool', () => {
       expect(driver.opened).toBe(1);
     });
 
+    test('gives up one run’s idle box for another run that has no memory to start in', async () => {
+      driver.memoryMb = 400;
+      await (await shared()).close();
+      const other = await shared('run/2');
+      expect([driver.opened, driver.boxes.size]).toEqual([2, 1]);
+      await other.close();
+    });
+
     test('gives up a box after an escape, a command that was cut off, a lost answer, or one still at work', async () => {
       const spoil: ((box: Box) => Promise<unknown>)[] = [
         (box) => box.write(bytes({ '../x': '1' })),
