@@ -1,5 +1,6 @@
-// Lua scripts kept as files: a folder's prelude in front of each, called by hash, loaded again where a restarted Redis
-// forgot it. `allow-oom` scripts run on a full Redis too: what frees memory must never be refused for the lack of it.
+// Lua scripts kept as files: a folder's prelude (`common.lua`, or several files) in front of each, called by hash, loaded
+// again where a restarted Redis forgot it. `allow-oom` scripts run on a full Redis too: what frees memory must never be
+// refused for the lack of it.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,10 +15,14 @@ export interface LuaScript {
   callBuffer(redis: Redis, key: string, args: readonly Argument[]): Promise<unknown>;
 }
 
-/** `NAME.lua` of `folder` behind the folder's `common.lua`. */
-export function loadScript(folder: URL, name: string, options: { allowOom: boolean }): LuaScript {
-  const [common, body] = ['common', name].map((file) => readFileSync(new URL(`${file}.lua`, folder), 'utf8'));
-  const text = `#!lua${options.allowOom ? ' flags=allow-oom' : ''}\n${common}\n${body}`;
+/** `NAME.lua` of `folder` behind the folder's prelude. */
+export function loadScript(
+  folder: URL,
+  name: string,
+  { allowOom, prelude = ['common'] }: { allowOom: boolean; prelude?: readonly string[] },
+): LuaScript {
+  const parts = [...prelude, name].map((file) => readFileSync(new URL(`${file}.lua`, folder), 'utf8'));
+  const text = `#!lua${allowOom ? ' flags=allow-oom' : ''}\n${parts.join('\n')}`;
   const sha = createHash('sha1').update(text).digest('hex');
   const attempt = async (
     redis: Redis,

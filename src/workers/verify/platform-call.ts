@@ -4,7 +4,7 @@
 import { messageOf } from '../../shared/errors.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import { CallFailed, HttpCaller } from './http-call.ts';
-import { type Redact, redactor } from './redact.ts';
+import { mayHold, type Redact, redactor } from './redact.ts';
 import { itemMeanings, type Meaning, meaningOf } from './wire.ts';
 import { batchBody, bodyText, type Query, singleBody } from './wire-request.ts';
 
@@ -58,18 +58,19 @@ export class PlatformCaller {
     });
     try {
       const path = `/api/v1/platforms/${this.platform.platformId}/${single ? 'query' : 'query-batch'}`;
-      const body = bodyText(single ? singleBody(queries[0] as Query, false) : batchBody(queries));
-      if (queries.length > 1 && body.length > REQUEST_CHARS)
+      const payload = bodyText(single ? singleBody(queries[0] as Query, false) : batchBody(queries));
+      if (queries.length > 1 && payload.length > REQUEST_CHARS)
         return { ...all({ kind: 'too_big', detail: 'more than is sent at once' }, false), unsent: true };
-      const answer = await this.http.post(this.url(path), this.platform.apiKey, body, {
+      const answer = await this.http.post(this.url(path), this.platform.apiKey, payload, {
         timeoutMs: options.timeoutMs,
         maxBytes: BODY_BYTES,
         signal: options.signal,
       });
       const { platformId } = this.platform;
       const count = single ? 1 : queries.length;
-      const asked = { batch: !single, count, platformId, redact: this.redact };
-      const meaning = meaningOf({ ...answer, body: this.redact(answer.body) }, asked, options.now);
+      const redact = mayHold(answer.body, this.platform.apiKey) ? this.redact : null;
+      const body = redact === null ? answer.body : redact(answer.body);
+      const meaning = meaningOf({ ...answer, body }, { batch: !single, count, platformId, redact }, options.now);
       if (meaning.kind !== 'verdict') return all(meaning, !PROXY.has(answer.status));
       const read = single ? [meaning] : itemMeanings(meaning.data, queries.length, platformId);
       const meanings = read.map((one, i) => this.clean(believed(one, queries[i] as Query)));

@@ -9,6 +9,12 @@ export function redactor(secret: string): Redact {
   return secret === '' ? (text) => text : (text) => text.replaceAll(secret, '[redacted]');
 }
 
+/** Whether JSON text may have the secret in it: as it is, or spelled with escapes. */
+export function mayHold(json: string, secret: string): boolean {
+  if (secret === '') return false;
+  return json.includes(secret) || json.includes(/^[\w.:-]+$/.test(secret) ? '\\u' : '\\');
+}
+
 export function redactValue(value: Value, redact: Redact): Value {
   if (typeof value === 'string') return redact(value);
   if (Array.isArray(value)) return value.map((item) => redactValue(item, redact));

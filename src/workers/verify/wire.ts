@@ -37,7 +37,8 @@ export interface Asked {
   count: number;
   /** An answer that names another platform is none; null: not known. */
   platformId: bigint | null;
-  redact: Redact;
+  /** Null where there is nothing to be taken out. */
+  redact: Redact | null;
 }
 
 /** The fields that a reward needs, in the order in which they are asked for. */
@@ -239,10 +240,11 @@ function infrastructure(detail: string): Meaning {
 
 const ECHO_DEPTH = 1_000;
 
-function envelopeOf(body: string, redact: Redact): ValueMap | null {
+function envelopeOf(body: string, redact: Redact | null): ValueMap | null {
   try {
     // An answer echoes what a completion said, which may be as deep as completions are read, and wraps it.
-    const value = redactValue(parseJson(body, { maxDepth: ECHO_DEPTH }), redact);
+    const read = parseJson(body, { maxDepth: ECHO_DEPTH });
+    const value = redact === null ? read : redactValue(read, redact);
     return isMap(value) ? value : null;
   } catch {
     return null;

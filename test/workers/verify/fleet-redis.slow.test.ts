@@ -264,9 +264,8 @@ describe('what a script is told', () => {
     if (!call) throw new Error('no call');
     const key = flightKey('up', 'e', '0');
     const said = { ...paused, pauseMs: row.pauseMs };
-    const reply = await exchange.settle(call, said, [
-      { key, code: 'a', value: `0 ${row.waited} 0`, number: row.pauseMs },
-    ]);
+    const items = [{ key, code: 'a', value: `0 ${row.waited} 0`, number: row.pauseMs }];
+    const reply = await exchange.settle([{ call, permit: call.token, last: true, heir: null, said, items }]);
     const [state] = await readUpstreams(server.redis);
     if (row.wakes === null) {
       expect(reply.calls.map((one) => one.items.map((item) => item.key))).toEqual([[key]]);

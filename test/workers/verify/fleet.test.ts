@@ -31,7 +31,7 @@ describe('one fleet', () => {
 
   test('queries of four askers that wait at the same moment travel together', async () => {
     stub.behave = () => ({ delayMs: 20 });
-    const askers = Array.from({ length: 4 }, () => fleet.asker({ windowMs: 60 }));
+    const askers = Array.from({ length: 4 }, () => fleet.asker({ windowMs: 400 }));
     await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(10, i * 10), OPTIONS)));
     expect(stub.calls.map((call) => call.queries.length)).toEqual([40]);
   });

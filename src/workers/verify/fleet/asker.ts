@@ -17,11 +17,12 @@ import type { Query } from '../wire-request.ts';
 import { CallDesk } from './call-desk.ts';
 import { type FleetLog, logEvent, spoken } from './coded.ts';
 import { type Coded, Exchange, type ExchangeLimits, type ExchangeReply } from './exchange.ts';
-import { readAnswer, writeQuery } from './flight-text.ts';
+import { readAnswer } from './flight-text.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { Joiner } from './joiner.ts';
 import { Mailbox } from './mailbox.ts';
 import { Seal } from './seal.ts';
-import { BATCH, flightKey, shownUrl, upstreamId } from './upstream.ts';
+import { flightKey, shownUrl, upstreamId } from './upstream.ts';
 import { type FleetAnswer, type Tell, type Wait, type WaitGroup, Waits } from './waits.ts';
 
 export interface AskOptions {
@@ -52,9 +53,6 @@ export interface FleetAskerOptions {
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Queries in one script call: with `appendfsync always` every call is a write to disk. */
-const CHUNK = 500;
-const RETRY_MS = 250;
 const LEAVE_MS = 1_000;
 
 export class FleetAsker {
@@ -66,9 +64,7 @@ export class FleetAsker {
   private readonly mailbox: Mailbox;
   private readonly heartbeat: Heartbeat;
   private readonly waits = new Waits();
-  private fresh: Wait[] = [];
-  private joined = 0;
-  private flushing = false;
+  private readonly joiner: Joiner;
   private closed = false;
   private wake: { timer: NodeJS.Timeout; at: number } | null = null;
 
@@ -93,6 +89,7 @@ export class FleetAsker {
       now: options.now ?? (() => performance.timeOrigin + performance.now()),
       log: options.log,
       queryOf: (flight) => this.waits.get(flight)?.query,
+      leftMs: (flight) => this.waits.leftMs(flight),
       onAnswer: (flight, answer) => this.answer(flight, answer, false),
       onReply: (reply) => this.handle(reply),
       onDone: () => this.rest(),
@@ -111,6 +108,19 @@ export class FleetAsker {
       onLook: (flight, coded) => this.onLook(flight, coded),
       onReply: (reply) => this.handle(reply),
     });
+    this.joiner = new Joiner({
+      exchange: this.exchange,
+      seal: this.seal,
+      waits: this.waits,
+      shown: shownUrl(upstream.baseUrl),
+      log: options.log,
+      ready: () => {
+        this.heartbeat.start();
+        return this.mailbox.ready;
+      },
+      onReply: (reply) => this.handle(reply),
+      onCoded: (wait, coded) => this.onCoded(wait.key, coded, true),
+    });
   }
 
   /** One answer a query, in order. */
@@ -123,11 +133,13 @@ export class FleetAsker {
       budget: options.budget ?? null,
     };
     const open: [Wait, Tell][] = [];
+    const dueAt = options.deadlineMs === null ? Number.POSITIVE_INFINITY : performance.now() + options.deadlineMs;
     const answers = queries.map(
       (query) =>
         new Promise<FleetAnswer>((tell) => {
           const wait = this.waitFor(query, group);
           wait.told.add(tell);
+          wait.dueAt = Math.min(wait.dueAt, dueAt);
           open.push([wait, tell]);
         }),
     );
@@ -149,6 +161,7 @@ export class FleetAsker {
     if (this.closed) return;
     this.closed = true;
     this.exchange.closing = true;
+    this.joiner.close();
     if (this.wake) clearTimeout(this.wake.timer);
     // A Redis that is away must not hold up the end of a process: what it does not hear of, leases tell it.
     const patience = new AbortController();
@@ -167,82 +180,17 @@ export class FleetAsker {
     const key = flightKey(this.id, group.epoch, cacheKey(platformId, query));
     const under = this.waits.get(key);
     if (under) {
-      this.joined++;
+      this.joiner.joined++;
       return under;
     }
     const wait = this.waits.add(key, query, group);
-    this.send(wait);
+    this.joiner.send(wait);
     return wait;
-  }
-
-  /** At the end of this turn of the loop, together with what others want by then. */
-  private send(wait: Wait): void {
-    wait.state = 'new';
-    wait.missing = false;
-    this.fresh.push(wait);
-    if (this.flushing) return;
-    this.flushing = true;
-    setImmediate(() => void this.flush());
-  }
-
-  private async flush(): Promise<void> {
-    this.flushing = false;
-    const byGroup = new Map<string, Wait[]>();
-    for (const wait of this.fresh.splice(0)) {
-      if (wait.told.size === 0 || !this.waits.has(wait)) continue;
-      const name = JSON.stringify(wait.group);
-      const list = byGroup.get(name);
-      if (list) list.push(wait);
-      else byGroup.set(name, [wait]);
-    }
-    this.heartbeat.start();
-    await this.mailbox.ready;
-    // Who fills batches by itself waits for no company.
-    for (const list of byGroup.values())
-      for (let i = 0; i < list.length; i += CHUNK) void this.join(list.slice(i, i + CHUNK), list.length >= BATCH);
-  }
-
-  private async join(waits: Wait[], now: boolean): Promise<void> {
-    const sent = waits.filter((wait) => this.waits.has(wait));
-    if (sent.length === 0) return;
-    const { joined } = this;
-    this.joined = 0;
-    for (const wait of sent) wait.state = 'sent';
-    try {
-      // Most of a large ask is called from here at once, and nobody else needs its queries.
-      const wanted = sent.map((wait) => ({ key: wait.key, sealed: now ? null : this.sealed(wait) }));
-      const shown = shownUrl(this.options.upstream.baseUrl);
-      const options = { ...(sent[0] as Wait).group, joined, now, shown };
-      const reply = await this.exchange.join(options, wanted);
-      this.handle(reply);
-      sent.forEach((wait, i) => {
-        if (wait.state === 'sent') wait.state = 'joined';
-        this.onCoded(wait.key, reply.own[i] as Coded, true);
-      });
-      if (now) await this.tellLeft(sent, reply);
-    } catch (error) {
-      this.options.log.debug({ error: messageOf(error) }, 'the fleet could not be asked');
-      this.joined += joined;
-      const again = setTimeout(() => {
-        for (const wait of sent) if (this.waits.has(wait)) this.send(wait);
-      }, RETRY_MS);
-      again.unref();
-    }
-  }
-
-  private async tellLeft(sent: readonly Wait[], reply: ExchangeReply): Promise<void> {
-    const taken = new Set(reply.calls.flatMap((call) => call.items.map((item) => item.key)));
-    const left = sent.filter((wait, i) => reply.own[i]?.code === 'f' && !taken.has(wait.key));
-    if (left.length === 0) return;
-    this.handle(await this.exchange.tell(left.map((wait) => ({ key: wait.key, sealed: this.sealed(wait) }))));
-  }
-
-  private sealed({ key, query }: Wait): Buffer {
-    return this.seal.close(writeQuery(query), key);
   }
 
   private onMail(flight: string, coded: Coded): void {
     if (coded.code === 'k') this.take();
+    else if (coded.code === 'r') this.desk.giveBackAhead();
     else this.onCoded(flight, coded, false);
   }
 
@@ -253,7 +201,7 @@ export class FleetAsker {
     if (coded.code !== 'n') {
       wait.missing = false;
       this.onCoded(flight, coded, false);
-    } else if (wait.missing) this.send(wait);
+    } else if (wait.missing) this.joiner.send(wait);
     // Its message may be on its way.
     else wait.missing = true;
   }
@@ -287,7 +235,7 @@ export class FleetAsker {
       } catch (error) {
         this.options.log.debug({ error: messageOf(error) }, 'could not leave');
       }
-      for (const wait of this.waits.left(keys)) this.send(wait);
+      for (const wait of this.waits.left(keys)) this.joiner.send(wait);
     }
     this.rest();
   }
@@ -297,7 +245,10 @@ export class FleetAsker {
       const { upstream, log } = this.options;
       logEvent(log, event, { upstream: shownUrl(upstream.baseUrl), platform: String(upstream.platformId), detail });
     }
-    for (const call of reply.calls) this.desk.make(call);
+    for (const call of reply.calls) {
+      for (const { key } of call.items) this.waits.taken(key);
+      this.desk.make(call);
+    }
     if (reply.wakeMs >= 0 && !this.closed) this.wakeIn(reply.wakeMs);
     this.rest();
   }

@@ -11,21 +11,23 @@ for _, proc in ipairs(O.dead) do
   redis.call('ZREM', K .. ':procs', proc)
 end
 local out, holders = {}, {}
-for _, permit in ipairs(redis.call('ZRANGE', U .. ':p', 0, -1)) do
-  local proc, token = string.match(permit, '^(.+)|(.+)$')
-  if proc == ME then
-    -- Taken, and the answer to it never arrived.
-    if not mine[token] and int(redis.call('LINDEX', U .. ':k:' .. token, 0)) + O.lost < T then
-      redis.call('ZREM', U .. ':p', permit)
+for _, name in ipairs({ ':p', ':a' }) do
+  for _, permit in ipairs(redis.call('ZRANGE', U .. name, 0, -1)) do
+    local proc, token = string.match(permit, '^(.+)|(.+)$')
+    if proc == ME then
+      -- Taken, and the answer to it never arrived.
+      if not mine[token] and int(redis.call('LINDEX', U .. ':k:' .. token, 0)) + O.lost < T then
+        redis.call('ZREM', U .. name, permit)
+        release(token)
+      end
+    elseif dead[proc] then
+      redis.call('ZREM', U .. name, permit)
       release(token)
+    else
+      -- Its call may still be under way there: the permit stays until its own end.
+      if not is_alive(proc) then release(token) end
+      holders[proc] = true
     end
-  elseif dead[proc] then
-    redis.call('ZREM', U .. ':p', permit)
-    release(token)
-  else
-    -- Its call may still be under way there: the permit stays until its own end.
-    if not is_alive(proc) then release(token) end
-    holders[proc] = true
   end
 end
 local keys = {}

@@ -1,5 +1,6 @@
 // Makes the calls that this process has taken, for whomever: reads the queries, calls, answers those who wait here at
-// once, and settles with Redis, which answers the others and brings the next calls.
+// once, and has the call settled with Redis, which answers the others and brings the next calls. A call of several
+// queries that hangs is asked again in parts, and a part that hangs query by query; the first answer counts.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../../shared/errors.ts';
@@ -7,11 +8,16 @@ import { detailOf } from '../../../shared/outcome.ts';
 import type { Answer } from '../client.ts';
 import { type Platform, PlatformCaller } from '../platform-call.ts';
 import type { Query } from '../wire-request.ts';
+import { AheadLine } from './ahead.ts';
 import type { FleetLog } from './coded.ts';
+import { codingOf } from './coding.ts';
 import type { Exchange, ExchangeLimits, ExchangeReply, TakenCall, TakenItem } from './exchange.ts';
-import { readQuery, writeAnswer } from './flight-text.ts';
+import { readQuery } from './flight-text.ts';
+import { type Out, Outing } from './outing.ts';
+import { hangsAfterMs, Pace } from './pace.ts';
 import type { Seal } from './seal.ts';
-import { type Fate, givenBack, type Settlement, settlementOf } from './settlement.ts';
+import { givenBack, PART, type Settlement, settlementOf } from './settlement.ts';
+import { Settler } from './settler.ts';
 
 export interface CallDeskOptions {
   platform: Platform;
@@ -22,56 +28,74 @@ export interface CallDeskOptions {
   now: () => number;
   log: FleetLog;
   queryOf(flight: string): Query | undefined;
+  /** ms until somebody here waits for it no more. */
+  leftMs(flight: string): number;
   onAnswer(flight: string, answer: Answer): void;
   onReply(reply: ExchangeReply): void;
   /** A call made here is over. */
   onDone(): void;
 }
 
-interface Coding {
-  key: string;
-  code: string;
-  value: Buffer | string;
-  number: number;
-}
-
-const SETTLE_TRIES = 20;
-const SETTLE_RETRY_MS = 500;
+const AHEAD = 64;
+/** Where there were not enough permits for all the parts of a call that hangs, it is looked at again. */
+const HEDGE_AGAIN_MS = 50;
 
 export class CallDesk {
   private readonly options: CallDeskOptions;
   private readonly caller: PlatformCaller;
-  private readonly abort = new AbortController();
+  private readonly settler: Settler;
+  private readonly ahead: AheadLine;
+  private readonly pace = new Pace();
+  private readonly outings = new Set<Outing>();
   private readonly under = new Map<string, Promise<void>>();
-  private turn: Promise<void> = Promise.resolve();
+  /** Calls that were taken, and not made. */
+  private readonly returning = new Map<string, Promise<void>>();
+  private closing = false;
+  /** When a call last ended well; calls that are being asked again in parts. */
+  private wellAt = Number.NEGATIVE_INFINITY;
+  private readonly hanging = new Set<Outing>();
 
   constructor(options: CallDeskOptions) {
     this.options = options;
+    const { exchange, log, onReply } = options;
     this.caller = new PlatformCaller(options.platform);
+    this.settler = new Settler({ exchange, log, onReply });
+    this.ahead = new AheadLine((calls) => this.giveBack(calls));
+    exchange.load = () => ({
+      under: this.under.size,
+      held: this.ahead.size,
+      most: !this.closing && this.ahead.worthwhile(this.pace.usualMs()) ? AHEAD : 0,
+    });
   }
 
   get tokens(): string[] {
-    return [...this.under.keys()];
+    return [...this.under.keys(), ...this.returning.keys(), ...this.ahead.tokens];
   }
 
   get count(): number {
-    return this.under.size;
+    return this.under.size + this.returning.size + this.ahead.size;
   }
 
   make(call: TakenCall): void {
-    const done = this.serve(call).finally(() => {
-      this.under.delete(call.token);
-      this.options.onDone();
-    });
-    this.under.set(call.token, done);
+    if (!call.ahead) this.start(call);
+    else if (this.closing || this.under.size === 0) this.giveBack([call]);
+    else this.ahead.hold(call);
+  }
+
+  /** Others need what is held here, or it must not go out now. */
+  giveBackAhead(): void {
+    this.ahead.clear();
   }
 
   async close(graceMs: number): Promise<void> {
-    const all = Promise.all(this.under.values());
+    this.closing = true;
+    this.ahead.clear();
+    const all = Promise.all([...this.under.values(), ...this.returning.values()]);
     const grace = new AbortController();
     await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
     grace.abort();
-    this.abort.abort();
+    for (const outing of this.outings) outing.abort();
+    this.settler.close();
     // A Redis that is away must not hold up the end of a process: what it does not hear of, its leases tell.
     const patience = new AbortController();
     await Promise.race([
@@ -82,70 +106,93 @@ export class CallDesk {
     this.caller.close();
   }
 
-  private async serve(call: TakenCall): Promise<void> {
-    const settlement = await this.ask(call);
-    const codings: Coding[] = [];
-    for (const [i, item] of call.items.entries()) {
-      const fate = settlement.fates[i] as Fate;
-      if (fate.kind === 'answered') this.options.onAnswer(item.key, fate.answer);
-    }
-    await this.myTurn();
-    for (const [i, item] of call.items.entries()) codings.push(this.coding(item, settlement.fates[i] as Fate));
-    for (let turn = 1; turn <= SETTLE_TRIES; turn++) {
-      try {
-        this.options.onReply(await this.options.exchange.settle(call, settlement, codings));
-        return;
-      } catch (error) {
-        if (this.abort.signal.aborted) return;
-        // A Redis that is away comes back; one that refuses what it is told, or never came, must be seen.
-        const refused = error instanceof Error && error.name === 'ReplyError';
-        if ((refused && turn === 1) || turn === SETTLE_TRIES) this.warn(call, messageOf(error), turn);
-        await delay(SETTLE_RETRY_MS, undefined, { signal: this.abort.signal }).catch(() => undefined);
-      }
-    }
+  private start(call: TakenCall): void {
+    const outing = new Outing(call);
+    this.outings.add(outing);
+    this.send(outing, call.token, call.items);
   }
 
-  private warn(call: TakenCall, detail: string, turn: number): void {
-    const line = turn < SETTLE_TRIES ? 'a call could not be settled: tried again' : 'a call could not be settled';
-    this.options.log.warn({ call: call.token, queries: call.items.length, detail }, line);
+  private send(outing: Outing, permit: string, items: readonly TakenItem[]): void {
+    const done = this.serve(outing, outing.begin(permit, items)).finally(() => {
+      this.under.delete(permit);
+      this.options.onDone();
+    });
+    this.under.set(permit, done);
   }
 
-  /** Those who wait here go first: answers that have arrived are read before the next call is settled, which is for others. */
-  private myTurn(): Promise<void> {
-    this.turn = this.turn.then(() => new Promise((resolve) => setImmediate(resolve)));
-    return this.turn;
+  private async serve(outing: Outing, out: Out): Promise<void> {
+    const { call } = outing;
+    const watch = this.watch(outing, out);
+    const settlement = await this.ask(out, call.single);
+    watch.stop();
+    const well = settlement.outcome === 'ok' && settlement.pauseMs === 0;
+    // The slot that is free now does not wait until Redis knows.
+    const heir = well && !this.closing ? this.ahead.next() : null;
+    if (heir !== null) this.start(heir);
+    const decided = outing.end(out, settlement.fates);
+    for (const [item, fate] of decided) if (fate.kind === 'answered') this.options.onAnswer(item.key, fate.answer);
+    if (outing.over) {
+      this.outings.delete(outing);
+      this.hanging.delete(outing);
+    }
+    const write = () => decided.map(([item, fate]) => codingOf(item, fate, this.options.seal));
+    const idle = this.options.exchange.waiting === 0 && this.under.size > 1;
+    const hurry = heir === null && !idle;
+    const told = this.settler.add(
+      { call, permit: out.permit, last: outing.over, heir, said: settlement },
+      write,
+      hurry,
+    );
+    if (!well && settlement.outcome !== 'given_back') this.ahead.clear();
+    await told;
+  }
+
+  /** Its queries were answered while the permit was on its way. */
+  private unused({ call, over }: Outing, permit: string): void {
+    void this.settler.add({ call, permit, last: over, heir: null, said: givenBack([]) }, () => [], true);
+  }
+
+  private giveBack(calls: readonly TakenCall[]): void {
+    for (const call of calls) {
+      const said = givenBack(call.items);
+      const write = () => call.items.map((item, i) => codingOf(item, said.fates[i] as never, this.options.seal));
+      const told = this.settler
+        .add({ call, permit: call.token, last: true, heir: null, said }, write, true)
+        .finally(() => {
+          this.returning.delete(call.token);
+          this.options.onDone();
+        });
+      this.returning.set(call.token, told);
+    }
   }
 
   /** Never throws: a fault of ours is no answer of the platform. */
-  private async ask(call: TakenCall): Promise<Settlement> {
+  private async ask(out: Out, single: boolean): Promise<Settlement> {
     const { limits, random, now } = this.options;
+    const { items } = out;
     try {
-      const queries = call.items.map((item) => this.queryOf(item));
-      const result = await this.caller.call(queries, call.single, {
-        timeoutMs: limits.callTimeoutMs ?? 60_000,
-        now: now(),
-        signal: this.abort.signal,
-      });
-      if (this.abort.signal.aborted && result.whole === 'infrastructure') return givenBack(call.items);
-      return settlementOf(result, call.items, {
+      const began = performance.now();
+      const result = await this.caller.call(
+        items.map((item) => this.queryOf(item)),
+        single,
+        { timeoutMs: limits.callTimeoutMs ?? 60_000, now: now(), signal: out.abort.signal },
+      );
+      if (out.abort.signal.aborted && result.whole === 'infrastructure') return givenBack(items);
+      const settlement = settlementOf(result, items, {
         tries: limits.tries ?? 5,
         patienceMs: limits.patienceMs ?? 120_000,
         backoffMs: limits.backoffMs ?? 500,
         random,
       });
+      if (settlement.outcome === 'ok') {
+        this.wellAt = performance.now();
+        this.pace.note(this.wellAt - began);
+      }
+      return settlement;
     } catch (error) {
       const detail = detailOf(`this process could not ask: ${messageOf(error)}`);
       const answer: Answer = { kind: 'unavailable', detail };
-      return { ...givenBack(call.items), fates: call.items.map(() => ({ kind: 'answered', answer })) };
-    }
-  }
-
-  /** An answer that cannot be written is still one for those who wait here; the others ask again. */
-  private kept(key: string, answer: Extract<Answer, { kind: 'verdict' | 'denial' }>): Coding {
-    try {
-      return { key, code: 'v', value: this.options.seal.close(writeAnswer(answer), key), number: 1 };
-    } catch (error) {
-      return { key, code: 'u', value: detailOf(`an answer that cannot be kept: ${messageOf(error)}`), number: 0 };
+      return { ...givenBack(items), fates: items.map(() => ({ kind: 'answered', answer })) };
     }
   }
 
@@ -157,31 +204,47 @@ export class CallDesk {
     return readQuery(text);
   }
 
-  private coding({ key }: TakenItem, fate: Fate): Coding {
-    switch (fate.kind) {
-      case 'again':
-        return {
-          key,
-          code: 'a',
-          value: `${fate.tries} ${Math.round(fate.waitedMs)} ${fate.company}`,
-          number: fate.delayMs,
-        };
-      case 'lost':
-        return { key, code: 'l', value: fate.detail, number: 0 };
-      case 'answered': {
-        const { answer } = fate;
-        switch (answer.kind) {
-          case 'verdict':
-          case 'denial':
-            return this.kept(key, answer);
-          case 'unreadable':
-            return { key, code: 'x', value: answer.detail, number: 0 };
-          case 'misconfigured':
-            return { key, code: 'm', value: answer.detail, number: 0 };
-          default:
-            return { key, code: 'u', value: answer.detail, number: 0 };
-        }
-      }
+  /** Looks after a call of several queries: when it hangs, they are asked again in parts. */
+  private watch(outing: Outing, out: Out): { stop(): void } {
+    if (out.items.length === 1) return { stop: () => {} };
+    const leftMs = Math.min(...out.items.map((item) => this.options.leftMs(item.key)));
+    const usual = this.pace.usualMs();
+    const waitMs = hangsAfterMs(usual, this.options.limits.hedgeMs ?? 5_000, leftMs);
+    let stopped = false;
+    let timer: NodeJS.Timeout;
+    const look = async (): Promise<void> => {
+      const all = await this.hedge(outing, out).catch(() => false);
+      if (!stopped && !all) timer = setTimeout(() => void look(), HEDGE_AGAIN_MS);
+    };
+    timer = setTimeout(() => void look(), waitMs);
+    return {
+      stop: () => {
+        stopped = true;
+        clearTimeout(timer);
+      },
+    };
+  }
+
+  /** True when there is nothing left of it to be asked again. */
+  private async hedge(outing: Outing, out: Out): Promise<boolean> {
+    if (this.closing) return true;
+    // All is slow: one call is tried at a time, until something is answered.
+    if (!this.hanging.has(outing) && this.hanging.size > 0 && this.wellAt < outing.since) return false;
+    const left = outing.unanswered(out.items).filter((item) => !out.hedged.has(item.key));
+    if (left.length === 0) return true;
+    const size = out.permit === outing.call.token && out.items.length > PART ? PART : 1;
+    const parts: TakenItem[][] = [];
+    for (let i = 0; i < left.length; i += size) parts.push(left.slice(i, i + size));
+    this.hanging.add(outing);
+    const reply = await this.options.exchange.hedge(outing.call, parts);
+    for (const [i, permit] of reply.names.entries()) {
+      const part = outing.unanswered(parts[i] as TakenItem[]);
+      for (const item of part) out.hedged.add(item.key);
+      if (part.length > 0) this.send(outing, permit, part);
+      else this.unused(outing, permit);
     }
+    this.options.onReply(reply);
+    outing.prune();
+    return reply.names.length === parts.length;
   }
 }

@@ -1,4 +1,4 @@
-// What the scripts say in one letter or one word, in full: the codes of answers (common.lua lists them), and the events
+// What the scripts say in one letter or one word, in full: the codes of answers (state.lua lists them), and the events
 // of an upstream, each of which one script call of the whole fleet brings about and its caller logs.
 
 import type { Log } from '../../../shared/log.ts';

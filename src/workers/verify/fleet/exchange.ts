@@ -2,19 +2,24 @@
 // bring calls to make; a message may bring answers that other processes got.
 
 import type { Redis } from 'ioredis';
-import { loadScript } from '../../../shared/redis/script.ts';
+import { type LuaScript, loadScript } from '../../../shared/redis/script.ts';
 import { BATCH, FLEET_KEY } from './upstream.ts';
 
 const LONGEST_PAUSE_MS = 300_000;
 const NOTHING = Buffer.alloc(0);
+/** Calls that one script hands out. */
+const CALLS = 64;
 const FOLDER = new URL('.', import.meta.url);
 // What frees or ends something must run on a full Redis; so must a join, whose flights are bounded by those who wait.
-const JOIN = loadScript(FOLDER, 'join', { allowOom: true });
-const TAKE = loadScript(FOLDER, 'take', { allowOom: true });
-const SETTLE = loadScript(FOLDER, 'settle', { allowOom: true });
-const TELL = loadScript(FOLDER, 'tell', { allowOom: true });
-const LEAVE = loadScript(FOLDER, 'leave', { allowOom: true });
-const BEAT = loadScript(FOLDER, 'beat', { allowOom: true });
+const PRELUDE = ['state', 'processes', 'cache', 'flights', 'calls'];
+const script = (name: string) => loadScript(FOLDER, name, { allowOom: true, prelude: PRELUDE });
+const JOIN = script('join');
+const TAKE = script('take');
+const SETTLE = script('settle');
+const HEDGE = script('hedge');
+const TELL = script('tell');
+const LEAVE = script('leave');
+const BEAT = script('beat');
 
 export interface TakenItem {
   key: string;
@@ -28,10 +33,39 @@ export interface TakenCall {
   token: string;
   generation: number;
   single: boolean;
+  /** Not yet to be made: it begins with the permit of a call of this process that ends well. */
+  ahead: boolean;
   items: TakenItem[];
 }
 
-/** What a script answers for a key; the codes stand in common.lua. */
+/** What becomes of a query: an answer, or a word on when it is asked again. */
+export interface Coding {
+  key: string;
+  code: string;
+  value: Buffer | string;
+  number: number;
+}
+
+/** A call that is over. */
+export interface Ended {
+  call: TakenCall;
+  /** The call's own token, or that of a part of it. */
+  permit: string;
+  /** Nothing of the call is out any more. */
+  last: boolean;
+  /** The call that has begun in its place. */
+  heir: TakenCall | null;
+  said: { outcome: string; why: string; pauseMs: number; halved: number; restored: boolean; single: boolean };
+}
+
+/** What this process has under way, and how many calls it may take before there are permits for them. */
+export interface Load {
+  under: number;
+  held: number;
+  most: number;
+}
+
+/** What a script answers for a key; the codes stand in state.lua. */
 export interface Coded {
   code: string;
   value: Buffer;
@@ -43,8 +77,10 @@ export interface ExchangeReply {
   calls: TakenCall[];
   /** For each key that was asked about. */
   own: Coded[];
-  /** Other processes that hold permits, where that was asked. */
-  processes: string[];
+  /** Other processes that hold permits, or permits, where that was asked. */
+  names: string[];
+  /** Flights that nobody has taken. */
+  waiting: number;
 }
 
 export interface ExchangeLimits {
@@ -69,6 +105,10 @@ export interface ExchangeLimits {
   leaseMs?: number;
   /** Bound of the cache, all upstreams together. Default 64 MB. */
   cacheBytes?: number;
+  /** A call of several queries that has not answered after so long at most is asked again in parts. Default 5 s. */
+  hedgeMs?: number;
+  /** ms since 1970 in place of Redis's own clock: for reference cases, whose time is scripted. */
+  clock?: () => number;
 }
 
 export class Exchange {
@@ -80,7 +120,11 @@ export class Exchange {
   private readonly standing: Record<string, unknown>;
   private readonly calls: number;
   private readonly process: string;
+  private readonly clock: (() => number) | undefined;
   private turn = 0;
+  /** At the last answer. */
+  waiting = 0;
+  load: () => Load = () => ({ under: 0, held: 0, most: 0 });
 
   constructor(
     redis: Redis,
@@ -90,7 +134,8 @@ export class Exchange {
     this.redis = redis;
     this.process = identity.process;
     const concurrency = Math.max(1, Math.floor(l.concurrency));
-    this.calls = Math.min(concurrency, 16);
+    this.calls = Math.min(concurrency, CALLS);
+    this.clock = l.clock;
     this.standing = {
       up: identity.upstream,
       me: identity.process,
@@ -143,14 +188,33 @@ export class Exchange {
     return this.run(TAKE, {}, []);
   }
 
-  settle(
-    call: TakenCall,
-    said: { outcome: string; why: string; pauseMs: number; halved: number; restored: boolean; single: boolean },
-    items: readonly { key: string; code: string; value: Buffer | string; number: number }[],
-  ): Promise<ExchangeReply> {
-    const { outcome, why, pauseMs, halved, restored, single } = said;
-    const own = { settled: call.token, gen: call.generation, outcome, pause: pauseMs, halved, restored, single };
-    return this.run(SETTLE, own, [why, ...items.flatMap((i) => [i.key, i.code, i.value, i.number])]);
+  settle(ended: readonly (Ended & { items: readonly Coding[] })[]): Promise<ExchangeReply> {
+    const settled = ended.map(({ call, permit, last, heir, said, items }) => ({
+      token: call.token,
+      permit,
+      last,
+      ahead: call.ahead,
+      ...(heir === null ? {} : { heir: heir.token, items: heir.items.length }),
+      gen: call.generation,
+      outcome: said.outcome,
+      pause: said.pauseMs,
+      halved: said.halved,
+      restored: said.restored,
+      single: said.single,
+      n: items.length,
+    }));
+    const codings = ended.flatMap(({ items }) => items.flatMap((i) => [i.key, i.code, i.value, i.number]));
+    return this.run(SETTLE, { settled }, [...ended.map(({ said }) => said.why), ...codings]);
+  }
+
+  /** Permits for asking a call's queries again in these parts: as many as there may be, as `names`. */
+  hedge(hung: TakenCall, parts: readonly (readonly TakenItem[])[]): Promise<ExchangeReply> {
+    const own = { hung: hung.token, items: parts.map((part) => part.length) };
+    return this.run(
+      HEDGE,
+      own,
+      parts.flatMap((part) => part.map((item) => item.key)),
+    );
   }
 
   tell(queries: readonly { key: string; sealed: Buffer }[]): Promise<ExchangeReply> {
@@ -170,31 +234,38 @@ export class Exchange {
   }
 
   private async run(
-    script: typeof JOIN,
+    script: LuaScript,
     own: Record<string, unknown>,
     args: readonly (string | number | Buffer)[],
   ): Promise<ExchangeReply> {
     this.turn++;
+    const { under, held, most } = this.load();
     const options = {
       ...this.standing,
+      ...(this.clock ? { clock: this.clock() } : {}),
       full: this.full,
       calls: this.closing ? 0 : this.calls,
+      under,
+      held,
+      ahead: this.closing ? 0 : most,
       token: `${this.process}.${this.turn.toString(36)}`,
       now: false,
       ...own,
     };
-    return readReply(await script.callBuffer(this.redis, FLEET_KEY, [JSON.stringify(options), ...args]));
+    const reply = readReply(await script.callBuffer(this.redis, FLEET_KEY, [JSON.stringify(options), ...args]));
+    this.waiting = reply.waiting;
+    return reply;
   }
 }
 
 /** Codes that come with a value. */
 const VALUED = 'vuxmoh';
 
-type RawCall = [token: Buffer, generation: Buffer, single: Buffer, items: Buffer, queries: Buffer[]];
-type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[]];
+type RawCall = [token: Buffer, generation: Buffer, kind: Buffer, items: Buffer, queries: Buffer[]];
+type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[], number];
 
 function readReply(answer: unknown): ExchangeReply {
-  const [wake, events, calls, codes, values, processes] = answer as Raw;
+  const [wake, events, calls, codes, values, names, waiting] = answer as Raw;
   let at = 0;
   return {
     wakeMs: Number(wake.toString()),
@@ -204,16 +275,18 @@ function readReply(answer: unknown): ExchangeReply {
       code,
       value: VALUED.includes(code) ? (values[at++] as Buffer) : NOTHING,
     })),
-    processes: processes.map(String),
+    names: names.map(String),
+    waiting,
   };
 }
 
-function readCall([token, generation, single, items, queries]: RawCall): TakenCall {
+function readCall([token, generation, kind, items, queries]: RawCall): TakenCall {
   const words = items.toString().split(' ');
   return {
     token: token.toString(),
     generation: Number(generation.toString()),
-    single: single.toString() === '1',
+    single: kind.toString().startsWith('1'),
+    ahead: kind.toString().endsWith('a'),
     items: Array.from({ length: words.length / 3 }, (_, i) => ({
       key: words[3 * i] as string,
       sealed: queries[i] ?? NOTHING,

@@ -52,7 +52,7 @@ export class Heartbeat {
         const part = keys.slice(i, i + CHUNK);
         const reply = await this.options.exchange.beat(this.options.calls(), dead, part);
         for (const [at, key] of part.entries()) this.options.onLook(key, reply.own[at] as Coded);
-        this.holders = reply.processes;
+        this.holders = reply.names;
         this.options.onReply(reply);
       }
       await this.look();

@@ -36,7 +36,7 @@ export class Mailbox {
   }
 }
 
-/** What common.lua's `post` wrote. */
+/** What processes.lua's `post` wrote. */
 function* readMail(message: Buffer): Generator<[string, Coded]> {
   let at = 0;
   while (at + HEAD <= message.length) {

@@ -7,18 +7,29 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** Random bytes for so many texts are drawn at once: each draw costs more than its bytes. */
+const NONCES = 128;
+
 export class Seal {
   private readonly key: Buffer;
+  private pool = Buffer.alloc(0);
 
   constructor(apiKey: string, upstream: string) {
     this.key = Buffer.from(hkdfSync('sha256', apiKey, upstream, 'rollout-farm fleet', 32));
   }
 
   close(text: string, flight: string): Buffer {
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = this.nonce();
     const cipher = createCipheriv(CIPHER, this.key, nonce).setAAD(Buffer.from(flight));
     const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
     return Buffer.concat([nonce, cipher.getAuthTag(), body]);
+  }
+
+  private nonce(): Buffer {
+    if (this.pool.length === 0) this.pool = randomBytes(NONCE_BYTES * NONCES);
+    const nonce = this.pool.subarray(0, NONCE_BYTES);
+    this.pool = this.pool.subarray(NONCE_BYTES);
+    return nonce;
   }
 
   /** Null for what was not sealed with this key for this flight. */

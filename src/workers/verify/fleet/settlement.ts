@@ -39,7 +39,7 @@ export interface Settlement {
 
 const BACKOFF_MAX_MS = 8_000;
 /** A spoiled batch is asked again in parts of so many, then one by one: two calls find the query that spoils it. */
-const PART = 7;
+export const PART = 7;
 
 export function settlementOf(result: CallResult, tried: readonly Tried[], limits: Patience): Settlement {
   const { meanings, whole } = result;

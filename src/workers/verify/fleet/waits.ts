@@ -25,6 +25,10 @@ export interface Wait {
   readonly group: WaitGroup;
   readonly told: Set<Tell>;
   state: 'new' | 'sent' | 'joined';
+  /** Some call of this process has it, or had it. */
+  taken: boolean;
+  /** When the first of those who wait gives up, on the monotonic clock. */
+  dueAt: number;
   /** Not known to Redis at the last look. */
   missing: boolean;
   since: number;
@@ -46,9 +50,20 @@ export class Waits {
   }
 
   add(key: string, query: Query, group: WaitGroup): Wait {
-    const wait: Wait = { key, query, group, told: new Set(), state: 'new', missing: false, since: performance.now() };
+    const since = performance.now();
+    const dueAt = Number.POSITIVE_INFINITY;
+    const wait: Wait = { key, query, group, told: new Set(), state: 'new', missing: false, taken: false, since, dueAt };
     this.all.set(key, wait);
     return wait;
+  }
+
+  taken(key: string): void {
+    const wait = this.all.get(key);
+    if (wait) wait.taken = true;
+  }
+
+  leftMs(key: string): number {
+    return (this.all.get(key)?.dueAt ?? Number.POSITIVE_INFINITY) - performance.now();
   }
 
   answer(key: string, answer: FleetAnswer): void {
