@@ -30,6 +30,8 @@ const faultSchema = z.strictObject({
   first: z.int().nonnegative().optional(),
   every: z.int().positive().optional(),
   probability: z.number().min(0).max(1).optional(),
+  /** Only calls whose body has this text in it: what spoils a call, wherever it travels. */
+  match: z.string().min(1).optional(),
   /** Only these calls. Default both. */
   on: z.enum(['query', 'query-batch']).optional(),
   /** In a batch: this item alone fails, the others are answered. */
@@ -76,9 +78,10 @@ export class Trouble {
     this.state = misbehave.seed;
   }
 
-  next(path: 'query' | 'query-batch'): FaultRule | null {
+  next(path: 'query' | 'query-batch', body: string): FaultRule | null {
     for (const [i, rule] of this.rules.entries()) {
       if (rule.on !== undefined && rule.on !== path) continue;
+      if (rule.match !== undefined && !body.includes(rule.match)) continue;
       const count = (this.counts[i] ?? 0) + 1;
       this.counts[i] = count;
       const applies =

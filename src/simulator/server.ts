@@ -83,7 +83,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       calls.inFlight--;
     });
     if (misbehave.latency_ms > 0) await delay(misbehave.latency_ms);
-    const fault = trouble.next(path as 'query' | 'query-batch');
+    const fault = trouble.next(path as 'query' | 'query-batch', text ?? '');
     const ofItem = fault?.item !== undefined && batch ? fault : null;
     const spoils = troubleOf(fault);
     if (fault && !ofItem && spoils === null) return failCall(fault);
