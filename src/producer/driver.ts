@@ -5,6 +5,7 @@
 //   running ──all groups closed──> (collector writes the manifest) ──> done
 //     ├─ paused ──probe after a rest──> running … after paused_s without progress ──> stopped
 //     ├─ cancelled ──open and unopened groups closed──> (manifest) ──> cancelled
+//     ├─ stopped by a verifier that refuses ──the same──> (manifest) ──> stopped
 //     └─ stopped
 
 import { setTimeout as wait } from 'node:timers/promises';
@@ -126,10 +127,11 @@ export class Driver {
     }
     switch (tick.state) {
       case 'done':
-      case 'stopped':
         return { state: tick.state };
+      case 'stopped':
+        return (await this.ledger.field('exit')) === '2' ? await this.finish(tick, 'stopped') : { state: tick.state };
       case 'cancelled':
-        return await this.finishCancelled(tick);
+        return await this.finish(tick, 'cancelled');
       case 'paused':
         await this.probe();
         return null;
@@ -165,7 +167,7 @@ export class Driver {
   }
 
   /** Groups that were never opened are opened only to be closed: a plan of 100,000 must not take a round for each batch. */
-  private async finishCancelled(tick: Tick): Promise<DriverEnd | null> {
+  private async finish(tick: Tick, state: 'cancelled' | 'stopped'): Promise<DriverEnd | null> {
     const { plan } = this.options;
     const until = performance.now() + CANCEL_SLICE_MS;
     let next = tick.next;
@@ -178,7 +180,7 @@ export class Driver {
       next += taken;
     } while (performance.now() < until);
     if (next < plan.length || tick.closed < this.options.groups) return null;
-    return (await this.ledger.field('manifest')) === null ? null : { state: 'cancelled' };
+    return (await this.ledger.field('manifest')) === null ? null : { state };
   }
 
   /** A paused run goes on by itself: it is set running again after a rest, and whoever still finds the fault pauses it again. */

@@ -101,8 +101,12 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   await ledger.adopt(survey.shards);
   await rememberRun(redis, run, realm);
   // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
-  await ledger.setState('running');
-  if ((await ledger.field('manifest')) !== null) await ledger.setState('done');
+  // One that its verifier refused is over when its manifest is written: it stays what it was.
+  const sealedBy = (await ledger.field('manifest')) === null ? null : await ledger.fields();
+  if (!(sealedBy?.state === 'stopped' && sealedBy.exit === '2')) {
+    await ledger.setState('running');
+    if (sealedBy !== null) await ledger.setState('done');
+  }
   await ledger.setField('sitting_accepted', (await ledger.field('accepted')) ?? '0');
   await ledger.setField('sitting_since', String(Date.now()));
   await ledger.setField('draining', '0');

@@ -44,6 +44,7 @@ export function verifierOf(baseUrl: string, more: Partial<VerifierConfig> = {}):
     batchSize: 32,
     maxConcurrency: 16,
     cache: true,
+    requestsPerSecond: null,
     ...more,
   };
 }

@@ -162,7 +162,8 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       void opened.ledger.setField('draining', '1').catch(() => {});
       driver.drain();
     });
-    const end: DriverEnd = over ? { state: 'done' } : await driver.drive();
+    const refused = over && (await opened.ledger.field('state')) === 'stopped';
+    const end: DriverEnd = over ? { state: refused ? 'stopped' : 'done' } : await driver.drive();
     progress.end();
     if ('drained' in end) await supervisor?.drain(interrupts.second);
     else await supervisor?.stop();

@@ -39,6 +39,7 @@ export async function score(args: { config: string; input: string }): Promise<nu
     platformId: verifier.platformId,
     apiKey: machine.ambertraceApiKey,
     concurrency: verifier.maxConcurrency,
+    requestsPerSecond: verifier.requestsPerSecond,
     signal: stop.signal,
   });
   try {

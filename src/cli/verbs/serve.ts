@@ -86,12 +86,12 @@ async function open(
     configs,
     place,
     log,
-    openAsker: ({ baseUrl, platformId, maxConcurrency }) =>
+    openAsker: ({ baseUrl, platformId, maxConcurrency, requestsPerSecond }) =>
       new FleetAsker({
         redis: asking,
         place,
         upstream: { baseUrl, platformId, apiKey: config.ambertraceApiKey ?? '' },
-        limits: { concurrency: maxConcurrency, callTimeoutMs: CALL_MS },
+        limits: { concurrency: maxConcurrency, requestsPerSecond, callTimeoutMs: CALL_MS },
         log,
       }),
     upstreams: readUpstreams,

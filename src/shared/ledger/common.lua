@@ -121,3 +121,10 @@ end
 local function drives(epoch)
   return run_field('driver_epoch') == epoch
 end
+
+-- The cause of members that are left where the run ends before its plan: nobody will ask for them any more.
+local function over_by()
+  local state = run_field('state')
+  if state == 'cancelled' then return 'cancelled' end
+  if state == 'stopped' and run_field('exit') == '2' then return 'misconfigured' end
+end

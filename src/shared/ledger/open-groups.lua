@@ -3,7 +3,7 @@
 -- Gives the number of groups taken from the list, or -1 (not the driver, not running, or another place in the plan).
 if not drives(ARGV[1]) then return -1 end
 local state = run_field('state')
-if (state ~= 'running' and state ~= 'cancelled') or run_field('next') ~= ARGV[2] then return -1 end
+if (state ~= 'running' and not over_by()) or run_field('next') ~= ARGV[2] then return -1 end
 local size, clock, t = int(run_field('size')), int(run_field('clock')), now()
 local g = int(ARGV[2])
 for i = 3, #ARGV, 2 do

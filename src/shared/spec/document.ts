@@ -118,6 +118,8 @@ function verifierValue(config: VerifierConfig, root: ValueMap): Value {
     batch_size: config.batchSize,
     max_concurrency: config.maxConcurrency,
     cache: config.cache,
+    // Only where it is given: a run that was begun without it is the same run.
+    ...(config.requestsPerSecond === null ? {} : { requests_per_second: config.requestsPerSecond }),
   });
 }
 

@@ -36,6 +36,8 @@ export interface VerifierConfig {
   batchSize: number;
   maxConcurrency: number;
   cache: boolean;
+  /** Requests a second to the platform, of the whole fleet; null for no bound. Not the library's: ours. */
+  requestsPerSecond: number | null;
 }
 
 export const VERIFIER_SECTIONS = ['domain', 'reward', 'verifier', 'training', 'dataset', 'eval'] as const;
@@ -70,7 +72,13 @@ export function resolveVerifier(
     if (section !== undefined && section !== null) check(reader, section);
   }
   const reward = reader.section(root, 'reward', ['shaper', 'weights', 'clip']);
-  const verifier = reader.section(root, 'verifier', ['batch_size', 'max_concurrency', 'cache', 'floor']);
+  const verifier = reader.section(root, 'verifier', [
+    'batch_size',
+    'max_concurrency',
+    'cache',
+    'floor',
+    'requests_per_second',
+  ]);
   const shaper = str(reward.get('shaper') ?? (reward.has('shaper') ? null : 'default'));
   if (shaper !== 'default') reader.fault('reward.shaper', `unknown shaper ${repr(shaper)}; known: default`);
   const clip = clipOf(reader, reward);
@@ -82,10 +90,23 @@ export function resolveVerifier(
     batchSize: Number(reader.integer('verifier.batch_size', verifier, 'batch_size', 32n)),
     maxConcurrency: Number(reader.integer('verifier.max_concurrency', verifier, 'max_concurrency', 16n)),
     cache: verifier.has('cache') ? pyTruthy(verifier.get('cache')) : true,
+    requestsPerSecond: rateOf(reader, verifier),
   };
   if (!root.has('domain'))
     return { config: null, problems: reader.problems.filter((p) => !p.path.startsWith('domain')) };
   return { config: reader.problems.length > 0 ? null : config, problems: reader.problems };
+}
+
+/** One request in a quarter of an hour to a thousand a second: beyond that a rate is a mistake, or no bound. */
+const RATE = { least: 0.001, most: 1_000 };
+
+function rateOf(reader: Reader, verifier: ValueMap): number | null {
+  const value = verifier.get('requests_per_second') ?? null;
+  if (value === null) return null;
+  const rate = typeof value === 'bigint' || typeof value === 'number' ? Number(value) : Number.NaN;
+  if (rate >= RATE.least && rate <= RATE.most) return rate;
+  reader.fault('verifier.requests_per_second', `must be null or a number from ${RATE.least} to ${RATE.most}`);
+  return null;
 }
 
 class Reader {

@@ -27,6 +27,8 @@ export interface ClientOptions {
   apiKey: string;
   /** Calls in flight at once, whoever asks. */
   concurrency: number;
+  /** Null for no bound. */
+  requestsPerSecond?: number | null;
   callTimeoutMs?: number;
   /** Tries of one query against a failing infrastructure; waits for a rate limit do not count. Default 5. */
   tries?: number;
@@ -71,6 +73,7 @@ export class VerifierClient {
   private singles = false;
   private refused: { detail: string; until: number } | null = null;
   private pausedUntil = 0;
+  private nextAt = 0;
 
   constructor(options: ClientOptions) {
     this.options = options;
@@ -129,6 +132,7 @@ export class VerifierClient {
     }
     const again: Waiting[] = [];
     let pauseMs = 0;
+    await this.space();
     const meanings = await this.call(part);
     const halve = part.length > 1 && meanings.every((meaning) => meaning.kind === 'too_big');
     if (halve) this.batchSize = Math.max(1, Math.min(this.batchSize, Math.floor(part.length / 2)));
@@ -190,6 +194,15 @@ export class VerifierClient {
     if (this.refused !== null && this.now() < this.refused.until)
       return { kind: 'misconfigured', detail: this.refused.detail };
     return this.stopped ? { kind: 'unavailable', detail: 'stopped' } : null;
+  }
+
+  /** Each call has its time, where there is a rate. */
+  private async space(): Promise<void> {
+    const rate = this.options.requestsPerSecond ?? 0;
+    if (rate <= 0) return;
+    const at = Math.max(this.now(), this.nextAt);
+    this.nextAt = at + 1_000 / rate;
+    await this.pause(at - this.now());
   }
 
   private get patienceMs(): number {

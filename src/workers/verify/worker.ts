@@ -155,13 +155,14 @@ class Askers {
     this.context = context;
   }
 
-  of({ baseUrl, platformId, maxConcurrency }: VerifierConfig): FleetAsker {
-    const name = JSON.stringify([baseUrl, String(platformId), maxConcurrency]);
+  of({ baseUrl, platformId, maxConcurrency, requestsPerSecond }: VerifierConfig): FleetAsker {
+    const name = JSON.stringify([baseUrl, String(platformId), maxConcurrency, requestsPerSecond]);
     let asker = this.all.get(name);
     if (!asker) {
       const { redis, place, log, config } = this.context;
       const upstream = { baseUrl, platformId, apiKey: config.ambertraceApiKey ?? '' };
-      asker = new FleetAsker({ redis, place, upstream, limits: { concurrency: maxConcurrency }, log });
+      const limits = { concurrency: maxConcurrency, requestsPerSecond };
+      asker = new FleetAsker({ redis, place, upstream, limits, log });
       this.all.set(name, asker);
     }
     return asker;

@@ -105,3 +105,15 @@ test('a pattern that cannot be used is a problem of the config', () => {
 test('a document without a domain has no verifier', () => {
   expect(resolve('{"name": "x"}')).toEqual({ config: null, problems: [] });
 });
+
+test('a rate of requests is ours: a number of requests a second, or none', () => {
+  const rate = (value: string) =>
+    resolve(`{"domain": {"platform_id": 1}, "verifier": {"requests_per_second": ${value}}}`);
+  expect(['5', '0.5', 'null'].map((value) => rate(value).config?.requestsPerSecond)).toEqual([5, 0.5, null]);
+  expect(resolve('{"domain": {"platform_id": 1}}').config?.requestsPerSecond).toBe(null);
+  for (const value of ['0', '-1', '"5"', 'true', '1e9', 'NaN', '[5]'])
+    expect([value, rate(value).problems.map((problem) => problem.path)]).toEqual([
+      value,
+      ['verifier.requests_per_second'],
+    ]);
+});

@@ -86,3 +86,16 @@ test('a run whose verifier was shut for a while spends its budget on distinct qu
   expect((await run.status()).members).toMatchObject({ completed: 12, no_result: 0 });
   expect(stub.asked.size).toBe(6);
 }, 60_000);
+
+test('a key that the platform refuses ends the whole run: stopped, exit 2, and every member is misconfigured, asked or not', async () => {
+  const refusal = '{"ok": false, "error": {"code": "unauthorized", "message": "the key is not valid"}}';
+  const stub = await startStub(() => ({ status: 401, body: refusal }));
+  const { run } = await runOf(stub, 300, { in_flight: 8 });
+  await until('all groups are closed', async () => (await run.status()).groups.closed === 300, { withinMs: 40_000 });
+  const status = await run.status();
+  expect(status.state).toBe('stopped');
+  expect(status.reason).toMatch(/the verifier refuses: HTTP 401, unauthorized/);
+  expect(status.members).toMatchObject({ completed: 0, no_result: 1_200, by_cause: { misconfigured: 1_200 } });
+  expect(await run.ledger.field('exit')).toBe('2');
+  expect(stub.calls.length).toBeLessThanOrEqual(16);
+}, 60_000);

@@ -85,7 +85,8 @@ export interface ExchangeReply {
 
 export interface ExchangeLimits {
   concurrency: number;
-  requestsPerSecond?: number;
+  /** Of the whole fleet. */
+  requestsPerSecond?: number | null;
   /** Hard end of a call. Default 60 s. */
   callTimeoutMs?: number;
   /** Tries of one query against a failing infrastructure. Default 5. */
