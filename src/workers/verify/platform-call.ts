@@ -71,6 +71,8 @@ export class PlatformCaller {
       const redact = mayHold(answer.body, this.platform.apiKey) ? this.redact : null;
       const body = redact === null ? answer.body : redact(answer.body);
       const meaning = meaningOf({ ...answer, body }, { batch: !single, count, platformId, redact }, options.now);
+      // A batch of one was refused without a word about its facts: the single path tells whether that is about the query.
+      if (meaning.kind === 'apart' && queries.length === 1) return await this.call(queries, true, options);
       if (meaning.kind !== 'verdict') return all(meaning, !PROXY.has(answer.status));
       const read = single ? [meaning] : itemMeanings(meaning.data, queries.length, platformId);
       const meanings = read.map((one, i) => this.clean(believed(one, queries[i] as Query)));

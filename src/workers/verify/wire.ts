@@ -19,7 +19,7 @@ export type Meaning =
   | { kind: 'too_big'; detail: string }
   /** The batch path is not there: ask one by one. */
   | { kind: 'unsupported'; detail: string }
-  /** Several queries were refused as one: that is about none of them, each is asked for itself. */
+  /** A batch was refused as a whole: that is about none of its queries, each is asked for itself; one alone over the single path. */
   | { kind: 'apart'; detail: string }
   /** The request itself is not understood: ours to fix. */
   | { kind: 'not_understood'; detail: string };
@@ -136,7 +136,10 @@ function errorMeaning(
   const request = status === 400 || status === 422;
   if (batch && request && aboutCount(error)) return { kind: 'too_big', detail };
   const denied = isDenial(error, top, request);
+  // Of a batch of one the refusal is believed only where it names facts: the path itself may be what is refused.
   if (count > 1 && (denied || request)) return { kind: 'apart', detail };
+  if (batch && !namesFacts(error, top) && (denied || request) && status !== 502 && status !== 504)
+    return { kind: 'apart', detail };
   // A gateway's own statuses, whatever they carry: nobody has judged anything.
   if (status === 502 || status === 504) return infrastructure(detail);
   if (denied) return { kind: 'denial', denial: denialOf(error, top) };
@@ -150,6 +153,11 @@ function codeMeaning(error: ValueMap, top: ValueMap): Meaning {
     return { kind: 'rate_limited', retryAfterMs: null, detail };
   if (REFUSALS.has(code)) return { kind: 'misconfigured', detail };
   return isDenial(error, top, false) ? { kind: 'denial', denial: denialOf(error, top) } : infrastructure(detail);
+}
+
+function namesFacts(error: ValueMap, top: ValueMap): boolean {
+  const listed = filled(pick(error, top, 'rejected_facts')) || filled(pick(error, top, 'missing_atoms'));
+  return listed || aspectsOf(error).some((aspect) => aspect !== 'request');
 }
 
 /** `request`: the status says that something in the request is wrong. */

@@ -45,7 +45,13 @@ const ours = { kind: 'unavailable', calls: 1, kept: 0, failures: 0 } as const;
 
 const WHOLE: Row[] = [
   { name: 'a verdict', reply: {}, ...verdict },
-  { name: '503 with the envelope of a refusal', reply: { status: 503, body: fault('service_unavailable') }, ...denial },
+  // It names no fact, so that the single path is asked whether it is about the query or about the path.
+  {
+    name: '503 with the envelope of a refusal',
+    reply: { status: 503, body: fault('service_unavailable') },
+    ...denial,
+    calls: 2,
+  },
   {
     name: '503 with rejected facts beside the error',
     reply: { status: 503, body: '{"ok":false,"error":{"code":"other"},"rejected_facts":[{"field":"age"}]}' },
