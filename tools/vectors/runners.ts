@@ -3,6 +3,7 @@
 import { runOpenRlhf, runTrl, runVerl } from './adapters.ts';
 import { runBatch } from './at-batch.ts';
 import { batchPathRunner } from './at-batchpath.ts';
+import { breakerRunner } from './at-breaker.ts';
 import { runCacheKey } from './at-cache-keys.ts';
 import { configRunner } from './at-config.ts';
 import { runParser } from './at-parsers.ts';
@@ -21,6 +22,7 @@ const RUNNERS: Record<string, () => Runner> = {
   'at-config': configRunner,
   'at-batch': () => ({ run: runBatch }),
   'at-batchpath': batchPathRunner,
+  'at-breaker': breakerRunner,
   'at-openrlhf': () => ({ run: runOpenRlhf }),
   'at-verl': () => ({ run: runVerl }),
   'at-trl': () => ({ run: runTrl }),
@@ -40,7 +42,6 @@ const NOT_RUN: Record<string, string> = {
   'at-drift': 'drift measures are not built',
   'at-faithfulness': 'the rich scorer is not built',
   'at-reasoning-sweep': 'the reasoning sweep is not built',
-  'at-breaker': "one process's retries and breaker; ours hold for the fleet, in Redis, and have tests of their own",
   'cr-sandbox': "the library's own sandbox; ours is behind the environments, whose episodes are run",
   'cr-rubric': 'rubrics are code of the library; a task is data here',
   'cr-export': 'export is not built',

@@ -107,11 +107,19 @@ function verdictOf(data: ValueMap, platformId: bigint | null): Meaning {
   if (checked !== null && typeof checked !== 'boolean')
     return infrastructure('an answer whose proof_checked is neither true, false nor null');
   if (explanation !== null && !isMap(explanation)) return infrastructure('an answer whose explanation is not a map');
+  if (isMap(explanation) && overflows(explanation.get('confidence') ?? null))
+    return infrastructure('an answer whose confidence is larger than any number');
   if (!ofPlatform(data, platformId)) return infrastructure(STRANGER);
   const silent = checked === null && !given(data, 'decision') && (explanation === null || explanation.size === 0);
   if (silent || (data.get('status') === 'unavailable' && checked !== true))
     return infrastructure('the platform could not decide now');
   return { kind: 'verdict', data };
+}
+
+/** An integer among its figures that no float holds. */
+function overflows(confidence: Value): boolean {
+  const figures = isMap(confidence) ? [...confidence.values()] : [];
+  return figures.some((figure) => typeof figure === 'bigint' && !Number.isFinite(Number(figure)));
 }
 
 function ofPlatform(data: ValueMap, platformId: bigint | null): boolean {

@@ -61,12 +61,18 @@ test('a refusal of every batch denies nobody who is permitted alone', async () =
 
 test.each([
   ['503 service_unavailable', { status: 503, body: fault('service_unavailable') }],
-  ['422 about the list', { status: 422, body: fault('validation_error', { details: [{ field: 'body', message: 'x' }] }) }],
+  [
+    '422 about the list',
+    { status: 422, body: fault('validation_error', { details: [{ field: 'body', message: 'x' }] }) },
+  ],
   ['400 that is not understood', { status: 400, body: fault('what') }],
-])('a batch path that refuses everything, even one query, by %s denies nobody who is permitted alone', async (_, refusal) => {
-  stub.behave = (call) => (call.single ? {} : refusal);
-  const all = new Array(5).fill('permit');
-  expect(words(cached(await client.ask(queriesOf(5))))).toEqual(all);
-  expect(words(await fleet.asker().ask(queriesOf(5), OPTIONS))).toEqual(all);
-  expect(words(await fleet.asker().ask(queriesOf(1, 50), OPTIONS))).toEqual(['permit']);
-});
+])(
+  'a batch path that refuses everything, even one query, by %s denies nobody who is permitted alone',
+  async (_, refusal) => {
+    stub.behave = (call) => (call.single ? {} : refusal);
+    const all = new Array(5).fill('permit');
+    expect(words(cached(await client.ask(queriesOf(5))))).toEqual(all);
+    expect(words(await fleet.asker().ask(queriesOf(5), OPTIONS))).toEqual(all);
+    expect(words(await fleet.asker().ask(queriesOf(1, 50), OPTIONS))).toEqual(['permit']);
+  },
+);

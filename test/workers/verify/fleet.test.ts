@@ -78,6 +78,85 @@ describe('one fleet', () => {
   });
 });
 
+test('queries are asked in the order in which they are wanted', async () => {
+  stub.behave = (call) => (call.single ? undefined : { status: 404, body: 'Not Found' });
+  const asker = fleet.asker({ concurrency: 1 });
+  await asker.ask([queryOf('first')], OPTIONS);
+  await asker.ask(queriesOf(60), OPTIONS);
+  // One that was taken ahead may be overtaken by a few.
+  const places = stub.calls
+    .filter((call) => call.single)
+    .flatMap((call) => call.queries[0]?.match(/\d+/)?.map(Number) ?? []);
+  expect(places.length).toBe(60);
+  expect(Math.max(...places.map((place, i) => Math.abs(place - i)))).toBeLessThanOrEqual(5);
+});
+
+describe('calls taken ahead', () => {
+  // Many quick calls, so that it is known how long they take.
+  const warm = async (more: object = {}) => {
+    stub.behave = (call) => (call.single ? { delayMs: 20 } : { status: 404, body: 'Not Found' });
+    const askers = [fleet.asker({ concurrency: 8, ...more }), fleet.asker({ concurrency: 8, ...more })] as const;
+    await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(30, 10_000 + i * 100), OPTIONS)));
+    return askers;
+  };
+
+  test('keep to the calls at once, and ask each query once', async () => {
+    const askers = await warm();
+    stub.most = 0;
+    const all = await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(300, i * 150), OPTIONS)));
+    expect(tally(all.flatMap(words))).toEqual({ permit: 600 });
+    expect(stub.most).toBe(8);
+    expect(queriesOf(450).map((query) => stub.asked.get(query.query))).toEqual(new Array(450).fill(1));
+    const [state] = await readUpstreams(server.redis);
+    // The one call that found no batch path carried queries too.
+    expect(state?.counters.items).toBe([...stub.calls].reduce((sum, call) => sum + call.queries.length, 0));
+  });
+
+  test('do not wait behind a call that hangs', async () => {
+    const [asker] = await warm();
+    stub.behave = (call) => (call.queries.includes('query 3') ? { hang: true } : { delayMs: 20 });
+    const began = performance.now();
+    const asked = queriesOf(100).map(async (query) => {
+      const [answer] = await asker.ask([query], { ...OPTIONS, deadlineMs: 4_000 });
+      return [answer?.kind, performance.now() - began] as const;
+    });
+    const answers = await Promise.all(asked);
+    expect(tally(answers.map(([kind]) => kind ?? ''))).toEqual({ verdict: 99, unavailable: 1 });
+    expect(answers.filter(([, ms]) => ms < 3_900).length).toBe(99);
+  });
+
+  test('do not go out into a pause: nobody calls while a 429 says wait', async () => {
+    const askers = await warm();
+    const at: number[] = [];
+    let refusedAt = 0;
+    stub.behave = (call) => {
+      const now = performance.now();
+      at.push(now);
+      if (call.queries.includes('query 40')) {
+        if (refusedAt === 0) {
+          refusedAt = now;
+          return { status: 429, headers: { 'retry-after': '1' }, body: fault('rate_limit_exceeded') };
+        }
+      }
+      return { delayMs: 20 };
+    };
+    const all = await Promise.all(askers.map((asker, i) => asker.ask(queriesOf(100, i * 100), OPTIONS)));
+    expect(tally(all.flatMap(words))).toEqual({ permit: 200 });
+    // What was on its way when the word came; then a second of silence.
+    expect(at.filter((t) => t > refusedAt + 300 && t < refusedAt + 950).length).toBe(0);
+  });
+
+  test('of a process that closes are made by others', async () => {
+    const [one, other] = await warm();
+    const [first, second] = [one.ask(queriesOf(100), OPTIONS), other.ask(queriesOf(100), OPTIONS)];
+    await expect.poll(() => stub.asked.has('query 9')).toBe(true);
+    await one.close(5_000);
+    expect(tally(words(await second))).toEqual({ permit: 100 });
+    expect((await first).length).toBe(100);
+    expect(Math.max(...queriesOf(100).map((query) => stub.asked.get(query.query) ?? 0))).toBe(1);
+  });
+});
+
 describe('limits', () => {
   test('no more calls are under way than allowed, whoever asks', async () => {
     stub.behave = () => ({ delayMs: 15 });

@@ -81,7 +81,8 @@ local function take_new(flights, calls)
     end
   end
   local again, due = {}, {}
-  for i = at, #flights do wait_again(again, due, flights[i][1], flights[i][2], 0) end
+  -- In the order in which they are wanted, a little before now.
+  for i = at, #flights do wait_again(again, due, flights[i][1], flights[i][2], (i - at) / (#flights - at + 1) - 1) end
   put_waiting(again, due)
 end
 
