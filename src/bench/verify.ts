@@ -11,7 +11,9 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { missingError } from '../shared/errors.ts';
 import { ask } from '../shared/redis/embedded.ts';
+import { said } from './children.ts';
 import { type Arm, type Figure, measure, shown } from './figures.ts';
+import { GatewayBench, type GatewayRow, printGateway, SAMPLES } from './gateway.ts';
 import { startPython } from './python-arm.ts';
 
 const QUERIES = 256;
@@ -19,6 +21,7 @@ const LATENCY_MS = 50;
 const STEP_MS = 2_000;
 const BATCH = 50;
 const ROUNDS = 7;
+const LIBRARY = 'ambertrace-rlvr, 256 in its own process';
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 
 const askedSchema = z.strictObject({ ms: z.number(), cpuMs: z.number(), verdicts: z.int() });
@@ -28,6 +31,9 @@ export interface VerifyBench {
   rows: { arm: string; ideal_ms: number; figure: Figure; over_ideal: number; share_of_step: number }[];
   cpu_ms_per_query: number;
   upstream: { asked: number; distinct: number };
+  gateway: GatewayRow[];
+  /** The Python library in its own process, by the same upstream that answers at once: samples a second. */
+  library_samples_per_s: number | null;
   notes: string[];
 }
 
@@ -51,6 +57,7 @@ class Bench {
   private distinct = 0;
   private cpuMs = 0;
   private answered = 0;
+  private gateway: GatewayBench | null = null;
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -73,7 +80,10 @@ class Bench {
   async run(): Promise<VerifyBench> {
     const batch = await this.upstream('batch');
     const single = await this.upstream('single');
+    const quick = await this.upstream('batch', 0);
+    const echo = await this.port('echo-child.js', []);
     const python = await startPython(batch);
+    const direct = await startPython(quick);
     const notes = 'missing' in python ? [`the Python library was not measured: ${python.missing}`] : [];
     const ours = (
       mode: 'batch' | 'single',
@@ -103,8 +113,29 @@ class Bench {
       theirs('64 threads, single calls', 64, false, (QUERIES / 64) * LATENCY_MS);
       theirs('batch path', 16, true, LATENCY_MS);
     }
-    const figures = await measure(arms, ROUNDS);
-    if (!('missing' in python)) python.close();
+    const gateway = await GatewayBench.start({
+      folder: this.folder,
+      socket: this.socket,
+      redisPid: this.redis.pid,
+      upstream: quick,
+      echo,
+      ids: (count) => this.ids(count),
+    });
+    this.gateway = gateway;
+    const served = gateway.arms();
+    const library: Arm[] =
+      'missing' in direct
+        ? []
+        : [
+            {
+              name: LIBRARY,
+              round: () => direct.round({ threads: 16, batch: true, count: SAMPLES, from: this.ids(SAMPLES) }),
+            },
+          ];
+    const all = await measure([...arms, ...served, ...library], ROUNDS);
+    for (const arm of [python, direct]) if (!('missing' in arm)) arm.close();
+    const figures = all.slice(0, arms.length);
+    const alone = all.find((figure) => figure.arm === LIBRARY);
     const rows = figures.map((figure, i) => {
       const ideal = arms[i]?.ideal ?? Number.NaN;
       return {
@@ -119,6 +150,8 @@ class Bench {
       rows,
       cpu_ms_per_query: this.cpuMs / this.answered,
       upstream: { asked: this.asked, distinct: this.distinct },
+      gateway: gateway.rows(all),
+      library_samples_per_s: alone ? (SAMPLES / alone.median) * 1000 : null,
       notes,
     };
   }
@@ -132,9 +165,9 @@ class Bench {
     const ids = Array.from({ length: QUERIES }, (_, i) => first + (i % distinct));
     const epoch = `round-${first}`;
     const answers = children.map(async (child, i) => {
-      const answer = once(child, 'message');
+      const answer = said(child);
       child.send({ epoch, ids: ids.filter((_, at) => at % processes === i) });
-      return askedSchema.parse((await answer)[0]);
+      return askedSchema.parse(await answer);
     });
     const results = await Promise.all(answers);
     const { items } = await counts(baseUrl);
@@ -159,7 +192,7 @@ class Bench {
       found = Promise.all(
         Array.from({ length: processes }, async () => {
           const child = this.fork('asker-child.js', [setting]);
-          await once(child, 'message');
+          await said(child);
           return child;
         }),
       );
@@ -168,10 +201,13 @@ class Bench {
     return found;
   }
 
-  private async upstream(mode: 'batch' | 'single'): Promise<string> {
-    const child = this.fork('upstream-child.js', [String(LATENCY_MS), mode]);
-    const [message] = await once(child, 'message');
-    return `http://127.0.0.1:${z.object({ port: z.int() }).parse(message).port}`;
+  private upstream(mode: 'batch' | 'single', latencyMs = LATENCY_MS): Promise<string> {
+    return this.port('upstream-child.js', [String(latencyMs), mode]);
+  }
+
+  /** Where a child listens. */
+  private async port(file: string, args: string[]): Promise<string> {
+    return `http://127.0.0.1:${z.object({ port: z.int() }).parse(await said(this.fork(file, args))).port}`;
   }
 
   private fork(file: string, args: string[]): ChildProcess {
@@ -183,6 +219,7 @@ class Bench {
   }
 
   async close(): Promise<void> {
+    await this.gateway?.close();
     for (const child of this.children) child.kill('SIGKILL');
     this.redis.kill('SIGKILL');
     await once(this.redis, 'exit').catch(() => {});
@@ -206,6 +243,11 @@ export function printVerify(result: VerifyBench): string {
     `${QUERIES} queries, ${LATENCY_MS} ms a call, ${STEP_MS} ms of other step time; median of ${ROUNDS} rounds (spread), arms interleaved`,
     ...lines,
     `upstream items ${result.upstream.asked}, distinct queries ${result.upstream.distinct}; ${result.cpu_ms_per_query.toFixed(2)} ms of CPU a query`,
+    `the gateway by an upstream that answers at once, ${SAMPLES} samples a round:`,
+    ...printGateway(result.gateway),
+    ...(result.library_samples_per_s === null
+      ? []
+      : [`${LIBRARY} (batch path, no gateway): ${result.library_samples_per_s.toFixed(0)} samples/s`]),
     ...result.notes,
     '',
   ].join('\n');
