@@ -56,18 +56,16 @@ export class GatewayBench {
   static async start(options: GatewayBenchOptions): Promise<GatewayBench> {
     const config = path.join(options.folder, 'bench.yaml');
     writeFileSync(config, 'domain: {platform_id: 1}\nverifier: {max_concurrency: 16}\n');
-    const gateway = spawn(process.execPath, [MAIN, 'serve', '--port', '0', '--config', config], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      env: {
-        ...process.env,
-        REDIS_URL: `unix://${options.socket}`,
-        FARM_DATA: path.join(options.folder, 'data'),
-        FARM_API_KEY: '',
-        AMBERTRACE_API_KEY: 'at_bench_0123456789',
-        AMBERTRACE_BASE_URL: options.upstream,
-        LOG_LEVEL: 'warn',
-      },
-    });
+    const settings = [
+      `REDIS_URL=unix://${options.socket}`,
+      `FARM_DATA=${path.join(options.folder, 'data')}`,
+      'FARM_API_KEY=',
+      'AMBERTRACE_API_KEY=at_bench_0123456789',
+      `AMBERTRACE_BASE_URL=${options.upstream}`,
+      'LOG_LEVEL=warn',
+    ];
+    const command = [process.execPath, MAIN, 'serve', '--port', '0', '--config', config];
+    const gateway = spawn('env', [...settings, ...command], { stdio: ['ignore', 'pipe', 'ignore'] });
     return new GatewayBench(gateway, await addressOf(gateway), options);
   }
 

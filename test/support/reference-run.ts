@@ -12,6 +12,7 @@ export const EXPECTED_RULES: Record<string, RuleName[]> = {
   'at-rewards': ['finite-numbers'],
   'at-config': ['finite-numbers', 'key-given-twice'],
   'at-batch': ['equal-queries-once', 'no-result-is-not-shaped', 'nothing-raises'],
+  'at-breaker': ['equal-queries-once', 'garbage-is-a-failure'],
   'at-batchpath': ['batch-item-meaning', 'equal-queries-once', 'failures-mean-the-same', 'garbage-is-a-failure'],
   'at-openrlhf': ['finite-numbers', 'nothing-raises'],
   'at-verl': ['finite-numbers'],

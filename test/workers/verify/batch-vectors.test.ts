@@ -18,3 +18,10 @@ test('at-batchpath: payloads, chunks, order and keys are equal, and where nothin
   expect(run.rules).toEqual(EXPECTED_RULES['at-batchpath']);
   expect(run.equal).toBeGreaterThan(50);
 });
+
+test('at-breaker: tries, breaker and cache are equal over the fleet’s own scripts, and what has no setting here is named', async () => {
+  const run = await runReference('at-breaker');
+  expect(run.differ).toEqual([]);
+  expect(run.rules).toEqual(EXPECTED_RULES['at-breaker']);
+  expect(run.equal).toBe(33);
+});

@@ -90,9 +90,13 @@ export class CallDesk {
   async close(graceMs: number): Promise<void> {
     this.closing = true;
     this.ahead.clear();
-    const all = Promise.all([...this.under.values(), ...this.returning.values()]);
     const grace = new AbortController();
-    await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+    // What Redis handed out just before it heard of the end has its time too.
+    const drained = async (): Promise<void> => {
+      while (!grace.signal.aborted && this.count > 0)
+        await Promise.all([...this.under.values(), ...this.returning.values()]);
+    };
+    await Promise.race([drained(), delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
     grace.abort();
     for (const outing of this.outings) outing.abort();
     this.settler.close();

@@ -1,9 +1,13 @@
 -- Calls: who may make one now, with which flights; and what every script answers.
 
+-- Permits that are out, once they are counted; calls and queries to be charged.
+local out, charged = nil, { 0, 0 }
+
 -- May a call be made now? How many queries it may have, and whether it is the probe; or in how many ms to ask again
 -- (-1: somebody will say), and whether all permits are out.
 local function gate()
-  if redis.call('ZCARD', U .. ':p') >= O.concurrency then return nil, -1, true end
+  out = out or redis.call('ZCARD', U .. ':p')
+  if out >= O.concurrency then return nil, -1, true end
   if S.pause > T then return nil, S.pause - T end
   if S.breaker == 'open' and S.till > T then return nil, S.till - T end
   if S.breaker == 'half' and redis.call('ZSCORE', U .. ':p', S.probe) then return nil, -1 end
@@ -20,8 +24,7 @@ local function may_go_ahead(taken, ahead)
 end
 
 local function charge(items)
-  count('calls', 1)
-  count('items', items)
+  charged[1], charged[2] = charged[1] + 1, charged[2] + items
 end
 
 -- When the next request may go, where there is a rate.
@@ -58,6 +61,7 @@ local function grant(number, flights, probe, ahead)
     redis.call('HSET', U, 'trial', permit)
   end
   if not ahead then
+    out = out and out + 1
     space()
     charge(#keys)
   end
@@ -90,37 +94,47 @@ end
 local function lapse()
   for _, name in ipairs({ ':p', ':a' }) do
     for _, permit in ipairs(redis.call('ZRANGEBYSCORE', U .. name, '-inf', T)) do
+      out = nil
       redis.call('ZREM', U .. name, permit)
       release(string.match(permit, '|(.+)$'))
     end
   end
 end
 
--- Of the flights that may be asked now: those of the next call, those that nobody waits for, and one that only others can ask.
-local function choose(size)
-  local keys = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, math.max(size, O.batch))
-  local queries, of = all_of('HMGET', U .. ':q', keys), states(keys)
+-- The flights that may be asked now, looked at once: `line` is read on from where the last call ended.
+local function look()
+  local keys = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, 2 * O.batch)
+  return { keys = keys, queries = all_of('HMGET', U .. ':q', keys), of = states(keys), at = 1, taken = {} }
+end
+
+-- Those of the next call, those that nobody waits for, and one that only others can ask.
+local function choose(line, size)
   local chosen, gone, bytes, suspects, others = {}, {}, 0, false, nil
-  for n, key in ipairs(keys) do
-    local s = read_state(of[n])
-    local mine = has(s.ps, ME)
-    if not any_alive(s.ps) then
-      gone[#gone + 1] = key
-    elseif mine or queries[n] then
-      local query = queries[n] or ''
-      if #chosen == 0 then suspects = s.cap > 0 end
-      -- What may have spoiled a batch travels with its like only.
-      local room = s.cap > 0 and math.min(size, s.cap) or size
-      if (s.cap > 0) == suspects and #chosen < room and (#chosen == 0 or bytes + #query <= O.bytes) then
-        size = room
-        bytes = bytes + #query
-        chosen[#chosen + 1] = { key, s, mine and '' or query }
-        if #chosen == size then break end
+  local from = line.at
+  for n = from, #line.keys do
+    local key = line.keys[n]
+    if not line.taken[n] then
+      local s = read_state(line.of[n])
+      local mine = has(s.ps, ME)
+      if not any_alive(s.ps) then
+        gone[#gone + 1], line.taken[n] = key, true
+      elseif mine or line.queries[n] then
+        local query = line.queries[n] or ''
+        if #chosen == 0 then suspects = s.cap > 0 end
+        -- What may have spoiled a batch travels with its like only.
+        local room = s.cap > 0 and math.min(size, s.cap) or size
+        if (s.cap > 0) == suspects and #chosen < room and (#chosen == 0 or bytes + #query <= O.bytes) then
+          size = room
+          bytes = bytes + #query
+          chosen[#chosen + 1], line.taken[n] = { key, s, mine and '' or query }, true
+          if #chosen == size then break end
+        end
+      elseif not others then
+        others = { key, s.ps }
       end
-    elseif not others then
-      others = { key, s.ps }
     end
   end
+  while line.taken[line.at] do line.at = line.at + 1 end
   return chosen, gone, others
 end
 
@@ -132,20 +146,30 @@ local function take(calls)
   for _, call in ipairs(calls) do
     if string.sub(call[3], -1) == 'a' then ahead = ahead + 1 end
   end
+  local line
   while #calls - ahead < O.calls do
-    local first = redis.call('ZRANGE', U .. ':w', 0, 0, 'WITHSCORES')
-    if #first == 0 then return -1 end
-    local head = tonumber(first[2])
-    if head > T then return head - T end
+    local head = T
+    if not line or line.at > #line.keys then
+      local first = redis.call('ZRANGE', U .. ':w', 0, 0, 'WITHSCORES')
+      if #first == 0 then return -1 end
+      head = tonumber(first[2])
+      if head > T then return head - T end
+      line = nil
+    end
     local size, probe, full = gate()
     local early = full and may_go_ahead(#calls, ahead)
     if not size and not early then return probe end
     if early then size, probe = S.single and 1 or S.batch, false end
+    if size > 1 and line then
+      -- A full batch may need more than what is left of it.
+      line, head = nil, tonumber(redis.call('ZRANGE', U .. ':w', 0, 0, 'WITHSCORES')[2])
+    end
     if size > 1 and (early or not O.now and T - head < O.window) and redis.call('ZCOUNT', U .. ':w', '-inf', T) < size then
       -- What goes ahead goes in full batches: more may come while it waits.
       return early and -1 or O.window - (T - head)
     end
-    local chosen, gone, others = choose(size)
+    line = line or look()
+    local chosen, gone, others = choose(line, size)
     drop(gone)
     for _, one in ipairs(chosen) do gone[#gone + 1] = one[1] end
     if #gone == 0 then
@@ -171,7 +195,8 @@ local function stay()
 end
 
 -- What every script answers: wake ms, events, calls; of the keys asked about a code each, and the values of those
--- codes that have one; names of processes, or permits; how many flights wait. Few texts, because each costs the reader more than its bytes.
+-- codes that have one; names of processes, or permits; how many flights wait. Few texts, because each costs the reader
+-- more than its bytes.
 local function reply(found, calls, names)
   calls = calls or {}
   local codes, values = {}, {}
@@ -180,6 +205,8 @@ local function reply(found, calls, names)
     if one[2] then values[#values + 1] = one[2] end
   end
   local wake = take(calls)
+  count('calls', charged[1])
+  count('items', charged[2])
   if O.calls == 0 and redis.call('ZCARD', U .. ':p') < O.concurrency then
     local first = redis.call('ZRANGEBYSCORE', U .. ':w', '-inf', T, 'LIMIT', 0, 1)
     if first[1] then post(read_state(redis.call('HGET', U .. ':s', first[1])).ps, first[1], 'k', '', ME) end

@@ -8,6 +8,7 @@ if S.breaker == 'closed' and S.refused <= T and redis.call('EXISTS', U .. ':k:' 
     if not gate() then break end
     local permit = O.hung .. '+' .. O.token .. '.' .. i
     redis.call('ZADD', U .. ':p', T + O.permit, ME .. '|' .. permit)
+    out = out and out + 1
     if S.trial ~= '' then
       S.trial = ME .. '|' .. permit
       redis.call('HSET', U, 'trial', S.trial)

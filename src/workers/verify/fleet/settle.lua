@@ -74,6 +74,7 @@ local function conclude(c, why)
   end
 end
 
+out = nil
 for i, c in ipairs(O.settled) do conclude(c, ARGV[1 + i]) end
 
 local keys, holder, from = {}, {}, #O.settled + 2
