@@ -45,8 +45,8 @@ def main() -> None:
         if child == 0:
             try:
                 _start(control)
-            except OSError as error:
-                control.send(_packet(0, error.errno or 1))
+            except BaseException as error:  # a message that is none of ours
+                control.send(_packet(0, getattr(error, "errno", None) or 22))
             os._exit(0)
         os.waitpid(child, 0)
 
@@ -62,15 +62,12 @@ def _start(control: Any) -> None:
     if candidate_pid == 0:
         _guarded(_candidate, control, ours, theirs)
     theirs.close()
-    try:
-        message, fds = _receive(control)
-        facts: Any = loads(message)
-        if facts.get("module") and not _image_has(facts):
-            raise FileNotFoundError(2, "no module %s" % facts["module"])
-        judge_pid = os.fork()
-    except OSError:
-        # The candidate's side sees the end of its channel before it has read anything, and ends.
-        raise
+    # From here on a fault leaves the candidate's side with the end of its channel before it has read anything: it ends.
+    message, fds = _receive(control)
+    facts: Any = loads(message)
+    if facts.get("module") and not _image_has(facts):
+        raise FileNotFoundError(2, "no module %s" % facts["module"])
+    judge_pid = os.fork()
     if judge_pid == 0:
         _guarded(_judge, control, ours, facts, fds)
     control.send(_packet(judge_pid, candidate_pid if facts["mode"] == "apart" else 0))

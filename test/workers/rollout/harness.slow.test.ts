@@ -1,0 +1,61 @@
+// The harness of grades made apart, in a hardened box of its own: what an honest check means stays what it means in one
+// process, and no forgery passes. The cases are data: test/fixtures/grades.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GradeBox, type GradeCase, gradeCases } from '../../support/grade-cases.ts';
+
+let box: GradeBox;
+beforeAll(() => {
+  box = new GradeBox();
+});
+afterAll(() => box.close());
+
+const named = (cases: GradeCase[]): [string, GradeCase][] => cases.map((one) => [one.id, one]);
+
+async function expectGrade(one: GradeCase, warm: boolean): Promise<void> {
+  const graded = await box.grade(one, warm);
+  expect({ passed: graded.passed, graded }).toMatchObject({ passed: one.passes });
+  // A judge takes in 16 MB a message and holds no more than a few of them.
+  expect(graded.memory).toBeLessThan(256 * 1024 * 1024);
+}
+
+describe('honest checks, in a nursery kept warm', () => {
+  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, true));
+});
+
+describe('honest checks, in a nursery of their own', () => {
+  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, false));
+});
+
+describe('forgeries', () => {
+  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, true));
+});
+
+describe('in process, with a completion proof', () => {
+  it.each(named(gradeCases('in-process.cases')))('%s', (_, one) => expectGrade(one, true));
+});
+
+describe('what a grade says of its end', () => {
+  const solution = (text: string): GradeCase => ({
+    ...gradeCases('forgeries.cases')[0]!,
+    files: { 'solution.py': text },
+  });
+  it.each([
+    ['a failed check is a completed one', 'def double(n): return 3', { completed: true, exit: 1 }],
+    ['an end of the candidate is not', 'import os\nos._exit(0)', { completed: false, why: /channel was lost/ }],
+    ['nor is its SystemExit', 'import sys\nsys.exit(0)', { completed: false, why: /SystemExit/ }],
+    ['what could not cross is told', 'def double(n): return "x" * 40_000_000', { refused: /40000\d+ bytes/ }],
+  ])('%s', async (_, text, expected) => {
+    const { result } = await box.grade(solution(text), true);
+    for (const [key, value] of Object.entries(expected)) {
+      const found = result[key as keyof typeof result];
+      if (value instanceof RegExp) expect(found).toMatch(value);
+      else expect(found).toBe(value);
+    }
+  });
+
+  it('a module that the image has not starts nothing', async () => {
+    const absent = gradeCases('in-process.cases').find((one) => one.module === 'nosuchmodule')!;
+    expect(await box.grade(absent, true)).toMatchObject({ errno: 2, result: {} });
+  });
+});
