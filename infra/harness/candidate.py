@@ -10,6 +10,7 @@ import builtins
 import sys
 
 from .describe import Describer
+from .files import read_file, take_files
 from .mirrors import Mirrors
 from .operations import OPERATORS
 from .peer import Peer
@@ -75,6 +76,8 @@ class Candidate(Peer):
 
             environ.clear()
             environ.update(extra["environ"])
+        if "files" in extra:
+            take_files(extra["files"])
         if "input" in extra:
             RemoteInput.install(self, extra["input"])
 
@@ -195,6 +198,7 @@ _PERFORM: Dict[str, Any] = {
     "signature": _signature,
     "base": _base_value,
     "await": lambda c, awaitable: c.run_coroutine(awaitable),
+    "file": lambda c, name: read_file(name),
     "step": _step,
     "run-path": _run_path,
     "seed": _seed,

@@ -48,6 +48,7 @@ class Guard:
             if self._was_read:
                 self._exec(args[0])
         elif event == "open":
+            self._judge.files.opened(args[0], args[2])
             if not self._was_read and type(args[0]) is str and args[0].endswith(".py"):
                 self._was_read = bool(self._is_candidates(args[0]))
         elif event == "pickle.find_class":

@@ -10,6 +10,7 @@ import sys
 from _frozen_importlib import FrozenImporter
 from _frozen_importlib_external import PathFinder
 
+from .files import JudgeFiles
 from .guard import Guard
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ class Hooks:
         self.imports = imports
         self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
         python = sorted(path for path in self._files if path.endswith(".py"))
+        judge.files = JudgeFiles(judge, facts["hidden"])
         self._guard = Guard(judge, facts["hidden"], python, self.candidates_file)
         self._modules: Dict[str, Callable[[Any], None]] = {
             "random": self._random,
@@ -46,6 +48,7 @@ class Hooks:
 
         sys.setrecursionlimit = setrecursionlimit
         os.system = lambda command: self.judge.request("command", "system", self.led(command))
+        self.judge.files.install()
         sys.addaudithook(self._guard)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:

@@ -34,6 +34,7 @@ class Judge(Peer):
         self._mixed: set = set()
         self.refused: List[str] = []
         self.module_of: Any = None
+        self.files: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input
@@ -233,6 +234,9 @@ class Judge(Peer):
         wanted = [sys.stdin is not self._stdin, builtins.input is not self._input]
         if wanted != self._input_sent:
             self._input_sent = extra["input"] = wanted
+        files = self.files.to_send() if self.files is not None else None
+        if files:
+            extra["files"] = files
         return extra or None
 
     def attached(self, extra: Any) -> None:

@@ -1,0 +1,128 @@
+"""One folder in two places: the check's is /judge, the candidate's /work, and each must find what the other wrote there.
+
+What the check has written goes along with its next request. What it opens or looks for is asked of the candidate's side
+first, as bytes; never a hidden file, and never Python, which only the farm lays into /judge.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Optional, Tuple
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_BYTES = 8 * 1024 * 1024
+
+
+class JudgeFiles:
+    def __init__(self, judge: Any, hidden: List[str]) -> None:
+        self._judge = judge
+        self._hidden = set(hidden)
+        self._written: Dict[str, Tuple[int, int]] = {}
+        self._busy = False
+        self._stat = os.stat
+
+    def install(self) -> None:
+        plain = self._stat
+
+        def stat(path: Any, *rest: Any, **options: Any) -> Any:
+            try:
+                return plain(path, *rest, **options)
+            except FileNotFoundError:
+                if not self.fetch(path):
+                    raise
+                return plain(path, *rest, **options)
+
+        os.stat = stat
+
+    def opened(self, path: Any, flags: Any) -> None:
+        """Told by the audit hook before a file is opened."""
+        name = self._name(path)
+        if name is None or self._busy:
+            return
+        if type(flags) is int and flags & _WRITES:
+            self._written.setdefault(name, (0, -1))
+            if flags & os.O_TRUNC == 0:
+                self.fetch(path)
+        else:
+            self.fetch(path)
+
+    def _name(self, path: Any) -> Optional[str]:
+        try:
+            full = os.path.abspath(os.fsdecode(path))
+        except (TypeError, ValueError, OSError):
+            return None
+        name = full[7:] if full.startswith("/judge/") else ""
+        if not name or name in self._hidden or name.endswith((".py", ".pyc", ".so")) or "__pycache__" in name:
+            return None
+        return name
+
+    def fetch(self, path: Any) -> bool:
+        name = self._name(path)
+        if name is None or self._busy or self._judge.lock.locked():
+            return False
+        self._busy = True
+        try:
+            found = self._judge.request("file", name)
+            if type(found) is not bytes:
+                return False
+            full = "/judge/" + name
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "wb") as file:
+                file.write(found)
+            if name in self._written:
+                self._written[name] = self._state(full)
+            return True
+        except (OSError, TypeError):
+            return False
+        finally:
+            self._busy = False
+
+    def _state(self, full: str) -> Tuple[int, int]:
+        found = self._stat(full)
+        return found.st_mtime_ns, found.st_size
+
+    def to_send(self) -> List[Any]:
+        """Files written by the check since they were last sent. The channel's lock is held: nothing is asked."""
+        sent: List[Any] = []
+        self._busy = True
+        try:
+            for name, before in self._written.items():
+                full = "/judge/" + name
+                try:
+                    state = self._state(full)
+                    if state == before or state[1] > _BYTES:
+                        continue
+                    with open(full, "rb") as file:
+                        sent.append([name, file.read(_BYTES).decode("latin-1")])
+                    self._written[name] = state
+                except OSError:
+                    continue
+        finally:
+            self._busy = False
+        return sent
+
+
+def take_files(files: Any) -> None:
+    """The candidate's side: what the check wrote."""
+    for name, text in files:
+        try:
+            if os.path.dirname(name):
+                os.makedirs(os.path.dirname("/work/" + name), exist_ok=True)
+            with open("/work/" + name, "wb") as file:
+                file.write(text.encode("latin-1"))
+        except OSError:
+            pass
+
+
+def read_file(name: str) -> Optional[bytes]:
+    full = "/work/" + name
+    if not os.path.isfile(full) or os.path.getsize(full) > _BYTES:
+        return None
+    try:
+        with open(full, "rb") as file:
+            return file.read(_BYTES)
+    except OSError:
+        return None
