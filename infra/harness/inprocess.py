@@ -9,7 +9,7 @@ import os
 import sys
 
 from .ending import Ending
-from .imports import tops_of
+from .imports import image_spec, tops_of
 from .process import as_started
 from .run import exit_code, new_main, run_file, show, wind_up
 
@@ -18,8 +18,20 @@ if TYPE_CHECKING:
     from typing import Any, Dict
 
 
+class _ImageFirst:
+    """The image's modules win over files of the same name, unless the task's own or hidden ones have it."""
+
+    def __init__(self, tops: Any) -> None:
+        self._tops = tops
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return image_spec(name) if path is None and name not in self._tops else None
+
+
 def run(result: int, facts: Dict[str, Any]) -> None:
     ending = Ending(result, facts.pop("token"))
+    tops = tops_of([*facts["own"], *facts["hidden"]])
+    sys.meta_path.insert(0, _ImageFirst(tops))
     if facts.get("module"):
         code, completed, why = _module(facts)
     else:
@@ -33,7 +45,7 @@ def run(result: int, facts: Dict[str, Any]) -> None:
 
 def _file(facts: Dict[str, Any]) -> Any:
     path = "/work/" + facts["check"]
-    as_started(path, facts["argv"], tops_of(facts["files"]))
+    as_started(path, facts["argv"], tops_of([*facts["own"], *facts["hidden"]]))
     main = new_main(path)
     trusted = {"/work/" + hidden for hidden in facts["hidden"]}
     trusted.add(path)
@@ -48,21 +60,20 @@ def _file(facts: Dict[str, Any]) -> Any:
 
 
 def _left(error: SystemExit, trusted: Any) -> Any:
-    """An exit counts as the check's own only if a file of its own, or the image's, raised it."""
+    """An exit counts as the check's own only if all code on the way to it is the check's, or the image's."""
     step = error.__traceback__
-    name = ""
     while step is not None:
         name = step.tb_frame.f_code.co_filename
         step = step.tb_next
-    name = os.path.join("/work", name)
-    if name.startswith("/work/") and name not in trusted or name.startswith("/work/<"):
-        return exit_code(error) or 1, False, "SystemExit was raised by code that is not the check's"
+        full = os.path.join("/work", name)
+        if full.startswith("/work/") and full not in trusted and not name.startswith("<frozen"):
+            return exit_code(error) or 1, False, "SystemExit was raised by code that is not the check's"
     return exit_code(error), True, None
 
 
 def _module(facts: Dict[str, Any]) -> Any:
     name = facts["module"]
-    as_started(None, facts["argv"], tops_of(facts["files"]))
+    as_started(None, facts["argv"], tops_of([*facts["own"], *facts["hidden"]]))
     sys.path.insert(0, "/work")
     trusted = {"/work/" + hidden for hidden in facts["hidden"]}
     try:
