@@ -51,8 +51,9 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
         run_file("/judge/" + facts["check"], main)
         code = 0
     except SystemExit as error:
-        if judge.was_raised_there(error):
-            why = "the candidate's SystemExit reached the top of the check"
+        if judge.was_raised_there(error) or not is_from_files(error):
+            why = "a SystemExit that no file of the check raised reached its top"
+            code = 1
             show(error)
         else:
             code = exit_code(error)
@@ -80,6 +81,17 @@ def run_file(path: str, main: types.ModuleType) -> None:
     code = compile(source, path, "exec", dont_inherit=True)
     del source
     exec(code, main.__dict__)
+
+
+def is_from_files(error: BaseException) -> bool:
+    """Whether no text that was run as code (it may be the candidate's) is on the way to where this was raised."""
+    step = error.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if name.startswith("<") and not name.startswith("<frozen"):
+            return False
+        step = step.tb_next
+    return True
 
 
 def exit_code(error: SystemExit) -> int:
