@@ -14,6 +14,7 @@ from .files import read_file, take_files
 from .mirrors import Mirrors
 from .operations import OPERATORS
 from .peer import Peer
+from .process import as_started
 from .streams import Capture, RemoteInput
 from .wire import Channel, Lost
 
@@ -207,8 +208,9 @@ _PERFORM: Dict[str, Any] = {
 }
 
 
-def run(channel: Channel) -> None:
-    candidate = Candidate(channel)
+def serve(fd: int, facts: Dict[str, Any]) -> None:
+    as_started("/work/" + facts["check"], facts["argv"], facts["tops"])
+    candidate = Candidate(Channel(fd))
     candidate.capture.install()
     try:
         candidate.serve()

@@ -107,11 +107,13 @@ class Exports:
 
     def is_open(self, value: Any) -> bool:
         """Whether attributes of this object are the candidate's to use: of a class of the check's, or a mock."""
+        unittest = sys.modules.get("unittest.case")
+        if unittest is not None and isinstance(value, unittest.TestCase):
+            return False
         for base in type(value).__mro__[:-1]:
             if self._is_check_module(base.__module__):
                 return True
-        mock = sys.modules.get("unittest.mock")
-        return mock is not None and isinstance(value, mock.NonCallableMock)
+        return _is_mock(value)
 
     def is_open_module(self, module: Any) -> bool:
         return self._is_check_module(module)
@@ -129,6 +131,8 @@ class Exports:
 
     def set(self, value: Any, name: Any, new: Any) -> None:
         self._check_name(value, name)
+        if callable(getattr(type(value), name, None)):
+            raise AttributeError("'%s' is a method of the check's" % name)
         setattr(value, name, new)
 
     def operator(self, name: Any, value: Any, *rest: Any) -> Any:
@@ -144,8 +148,14 @@ class Exports:
     def _check_name(self, value: Any, name: Any) -> None:
         if type(name) is not str or not self._is_lent(value):
             raise AttributeError("not to be asked from here")
-        if name.startswith("_") or not self.is_open(value):
+        # A mock's own methods and records are the check's evidence.
+        if name.startswith("_") or not self.is_open(value) or _is_mock(value) and hasattr(type(value), name):
             raise AttributeError("'%s' object has no attribute '%s' to be asked from here" % (type(value).__name__, name))
+
+
+def _is_mock(value: Any) -> bool:
+    mock = sys.modules.get("unittest.mock")
+    return mock is not None and isinstance(value, mock.NonCallableMock)
 
 
 def _special(kind: type) -> List[str]:

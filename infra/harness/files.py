@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, List, Optional, Set, Tuple
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _BYTES = 8 * 1024 * 1024
@@ -21,6 +21,8 @@ class JudgeFiles:
         self._judge = judge
         self._hidden = set(hidden)
         self._written: Dict[str, Tuple[int, int]] = {}
+        # By name: what of the candidate's lies here that the farm did not lay.
+        self.fetched: Set[str] = set()
         self._busy = False
         self._stat = os.stat
 
@@ -72,6 +74,7 @@ class JudgeFiles:
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "wb") as file:
                 file.write(found)
+            self.fetched.add(name)
             if name in self._written:
                 self._written[name] = self._state(full)
             return True

@@ -40,6 +40,7 @@ class Guard:
         self._paths = paths
         self._is_candidates = is_candidates
         self._was_read = False
+        self._compared: Set[str] = set()
         self._known: Optional[Set[_Mark]] = None
 
     def __call__(self, event: str, args: tuple) -> None:
@@ -49,17 +50,18 @@ class Guard:
                 self._exec(args[0])
         elif event == "open":
             self._judge.files.opened(args[0], args[2])
-            if not self._was_read and type(args[0]) is str and args[0].endswith(".py"):
-                self._was_read = bool(self._is_candidates(args[0]))
+            if not self._was_read and type(args[0]) is str:
+                self._was_read = bool(self._is_candidates(args[0])) or bool(self._judge.files.fetched)
         elif event == "pickle.find_class":
             self._find_class(*args)
 
     def _exec(self, code: Any) -> None:
         if type(code) is not types.CodeType or code.co_filename.startswith(_TRUSTED) or code.co_filename in self._own:
             return
-        if self._known is None:
-            self._known = set()
-            for path in self._paths:
+        paths = {*self._paths, *self._judge.files.fetched}
+        if self._known is None or paths != self._compared:
+            self._known, self._compared = set(), paths
+            for path in paths:
                 self._known |= self._file(path)
         if self._known and not self._known.isdisjoint(_marks(code)):
             raise self._judge.refuse("code of the candidate's, to be run by the check itself")

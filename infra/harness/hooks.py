@@ -23,9 +23,8 @@ class Hooks:
         self.judge = judge
         self.imports = imports
         self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
-        python = sorted(path for path in self._files if path.endswith(".py"))
         judge.files = JudgeFiles(judge, facts["hidden"])
-        self._guard = Guard(judge, facts["hidden"], python, self.candidates_file)
+        self._guard = Guard(judge, facts["hidden"], sorted(self._files), self.candidates_file)
         self._modules: Dict[str, Callable[[Any], None]] = {
             "random": self._random,
             "subprocess": self._subprocess,

@@ -64,9 +64,10 @@ class StandInModule(types.ModuleType):
 
 
 class _State:
-    def __init__(self, module: StandInModule, judge: Any) -> None:
+    def __init__(self, module: StandInModule, judge: Any, mentioned: Any) -> None:
         self.module = module
         self.judge = judge
+        self._mentioned = mentioned
         self._names: List[str] = []
         self._stars: List[str] = []
         self._epoch = -1
@@ -91,10 +92,10 @@ class _State:
         return {**own, **dict(self.judge.request("get-many", self.module, self._names))}
 
     def stars(self) -> List[str]:
-        """No name of a built-in function: the check's own `abs` and `all` stay Python's."""
+        """No name of a built-in function (the check's `abs` and `all` stay Python's), and none that it never says."""
         import builtins
 
-        names = [name for name in self._stars if not hasattr(builtins, name)]
+        names = [n for n in self._stars if not hasattr(builtins, n) and self._mentioned(n)]
         self._values = {}
         for name, value in self.judge.request("get-many", self.module, names):
             self._values[name] = self.judge.named(value, name)
@@ -157,6 +158,7 @@ class Imports:
         self._own_tops = tops_of(facts["own"])
         self._tops = tops_of(others)
         self._pending: Dict[str, StandInModule] = {}
+        self.mentioned: Any = None
         judge.module_of = self.module_of
 
     def install(self) -> None:
@@ -208,7 +210,7 @@ class Imports:
     def standin(self, name: str) -> StandInModule:
         made = self._pending.pop(name, None) or StandInModule(name)
         if not hasattr(made, "_farm_state"):
-            made._farm_state = _State(made, self.judge)
+            made._farm_state = _State(made, self.judge, self.mentioned)
         self._pending[name] = made
         return made
 
@@ -220,7 +222,7 @@ class Imports:
         if isinstance(known, StandInModule) and id(known) not in judge.numbers:
             return known
         made = StandInModule(name)
-        made._farm_state = _State(made, judge)
+        made._farm_state = _State(made, judge, self.mentioned)
         return made
 
 

@@ -32,6 +32,7 @@ class Judge(Peer):
         self.numbers: Dict[int, int] = {}
         self._made: set = set()
         self._mixed: set = set()
+        self._misnamed: set = set()
         self.refused: List[str] = []
         self.module_of: Any = None
         self.files: Any = None
@@ -59,9 +60,11 @@ class Judge(Peer):
             self._mixed.add(id(value))
 
     def named(self, found: Any, name: str) -> Any:
-        """A class that the check reached by a name which says class (rule.py, 4)."""
-        if isinstance(found, StandInType) and name[:1].isupper():
-            found._farm_named = True
+        """A class that the check reached by a name which says class, and by no other (rule.py, 4)."""
+        if isinstance(found, StandInType):
+            if not name[:1].isupper():
+                self._misnamed.add(id(found))
+            found._farm_named = id(found) not in self._misnamed
         return found
 
     def was_raised_there(self, error: BaseException) -> bool:

@@ -24,8 +24,9 @@ _CHANNEL = 1000
 _RESULT = 1001
 # What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs.
 _PREPARED = (
-    "_rollout_farm.run typing re math collections functools itertools random heapq bisect string copy operator json"
-    " datetime decimal fractions dataclasses contextlib threading unittest traceback linecache"
+    "_rollout_farm.run _rollout_farm.candidate _rollout_farm.popen typing re math collections functools itertools random"
+    " heapq bisect string copy operator json datetime decimal fractions dataclasses contextlib threading unittest"
+    " traceback linecache"
 ).split()
 
 
@@ -34,6 +35,11 @@ def main() -> None:
     if sys.argv[1:] == ["warm"]:
         for name in _PREPARED:
             __import__(name, fromlist=["*"])
+        import gc
+
+        # The forks' collections leave these pages shared.
+        gc.collect()
+        gc.freeze()
     control.send(b"R")
     while control.recv(1, _socket.MSG_PEEK):
         try:
@@ -120,11 +126,11 @@ def _candidate(ours: Any, theirs: Any) -> None:
         os._exit(0)
     facts: Any = loads(message)
     # Before the drop: only root may write the bytecode of the first time.
-    from . import run
+    from . import candidate
 
     take_streams(fds[:3], {_CHANNEL: theirs.detach()})
     become(facts["uid"], facts["gid"], "/work", facts["env"], own_proc=True)
-    run.serve_candidate(_CHANNEL, facts)
+    candidate.serve(_CHANNEL, facts)
     os._exit(0)
 
 

@@ -9,7 +9,7 @@ equal everything; if it saw the other operand once, it could become it. Hence:
    identity, also then.
 3. Arithmetic with the check's data is refused (TypeError): `abs(f(x) - expected) < eps` would ask `__sub__`.
 4. Except for an object that the check *made* by calling a class which it named as one (reached by a name that begins
-   with a capital: `solution.Vector(1, 2)`): there the operators are what is being checked, and all are asked; what
+   with a capital, and by no other: `solution.Vector(1, 2)`): there the operators are what is being checked, and all are asked; what
    arithmetic makes of it and is of such a class, is made too. A function under test cannot slip in: replaced by a class
    it still has the name that the check wrote, `double`.
 5. Any other object of a class so named may meet numbers and text in arithmetic if the result is of such a class again
@@ -96,12 +96,12 @@ def valued(name: str, judge: Any, base: type) -> Method:
     own = getattr(base, name, None)
 
     def method(self: Any, *rest: Any) -> Any:
-        if own is None or judge.was_made(self) or rest and judge.was_made(rest[0]):
+        if judge.was_made(self) or rest and judge.was_made(rest[0]):
             result = judge.request("operator", name, self, *rest)
             if judge.is_standin(result) and type(result)._farm_named:
                 judge.make(result)
             return result
-        return own(self, *rest)
+        return _UNDECIDED if own is None else own(self, *rest)
 
     return method
 

@@ -1,11 +1,10 @@
-"""One grade apart, from the dropped fork to its end: what the check's process and the candidate's each do."""
+"""One grade apart, on the judge's side: from the dropped fork to what is told at its end."""
 
 from __future__ import annotations
 
 import sys
 import types
 
-from . import candidate
 from .ending import Ending
 from .hooks import Hooks
 from .imports import Imports, tops_of
@@ -21,19 +20,13 @@ if TYPE_CHECKING:
 def introduce(channel: Any, facts: Dict[str, Any], streams: List[int]) -> None:
     """What the candidate's side may know, with its streams. Neither token nor hidden names."""
     import _socket
-    from array import array
 
     hidden = set(facts["hidden"])
     tops = sorted(tops_of(path for path in facts["files"] if path not in hidden))
     told = {**facts["candidate"], "env": facts["env"], "argv": facts["argv"], "check": facts["check"], "tops": tops}
     data = dumps(told)
-    rights = array("i", streams).tobytes()
+    rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in streams)
     channel.sendmsg([len(data).to_bytes(4, "little") + data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-
-
-def serve_candidate(fd: int, facts: Dict[str, Any]) -> None:
-    as_started("/work/" + facts["check"], facts["argv"], facts["tops"])
-    candidate.run(Channel(fd))
 
 
 def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
@@ -43,6 +36,7 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
     judge = Judge(Channel(fd), ending, lambda name: imports.is_check_module(name))
     imports = Imports(judge, facts)
     imports.install()
+    imports.mentioned = mentioned_in(facts["hidden"])
     Hooks(judge, imports, facts).install()
     main = new_main("/judge/" + facts["check"])
     code = 1
@@ -51,8 +45,9 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
         run_file("/judge/" + facts["check"], main)
         code = 0
     except SystemExit as error:
-        if judge.was_raised_there(error):
-            why = "the candidate's SystemExit reached the top of the check"
+        if judge.was_raised_there(error) or not is_from_files(error):
+            why = "a SystemExit that no file of the check raised reached its top"
+            code = 1
             show(error)
         else:
             code = exit_code(error)
@@ -61,6 +56,18 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
     if why is None:
         code = wind_up(code)
     ending.leave(why is None, code, why, judge.refused)
+
+
+def mentioned_in(hidden: List[str]) -> Any:
+    """Which names the check's text holds: `from solution import *` need not fetch the others, nor load what they are of."""
+    text = ""
+    for path in hidden:
+        if path.endswith(".py"):
+            with open("/judge/" + path, encoding="utf-8", errors="replace") as file:
+                text += file.read()
+    if any(word in text for word in ("eval(", "exec(", "globals(", "locals(", "vars(", "dir(")):
+        return lambda name: True
+    return lambda name: name in text
 
 
 def new_main(path: str) -> types.ModuleType:
@@ -80,6 +87,17 @@ def run_file(path: str, main: types.ModuleType) -> None:
     code = compile(source, path, "exec", dont_inherit=True)
     del source
     exec(code, main.__dict__)
+
+
+def is_from_files(error: BaseException) -> bool:
+    """Whether no text that was run as code (it may be the candidate's) is on the way to where this was raised."""
+    step = error.__traceback__
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        if name.startswith("<") and not name.startswith("<frozen"):
+            return False
+        step = step.tb_next
+    return True
 
 
 def exit_code(error: SystemExit) -> int:

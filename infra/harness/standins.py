@@ -95,7 +95,8 @@ class _Attributes:
     def __getattr__(self, name: str) -> Any:
         if name in _NEVER or name.startswith("_farm_"):
             raise AttributeError(name)
-        return type(self)._farm_judge.request("get", self, name)  # type: ignore[attr-defined]
+        judge = type(self)._farm_judge  # type: ignore[attr-defined]
+        return judge.named(judge.request("get", self, name), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         type(self)._farm_judge.request("set", self, name, value)  # type: ignore[attr-defined]
@@ -150,7 +151,8 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
         wanted = [text for text in wanted if text in ("__str__", "__repr__", "__call__", "__enter__", "__exit__")]
         root = (_Attributes, base)
         for at, field in enumerate(fields if base is tuple else ()):
-            if type(field) is str and field.isidentifier():
+            # No special method may come in as a field: Python itself would call it.
+            if type(field) is str and field.isidentifier() and not field.startswith("_"):
                 body[field] = property(lambda self, at=at: tuple.__getitem__(self, at))
     elif base_name in _CONTAINER_BASES:
         body["_farm_base"] = _CONTAINER_BASES[base_name]
@@ -171,6 +173,9 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
     body.update(methods)
     body["__bool__"] = body.get("__bool__") or _truth(body)
     parents = tuple(base for base in bases if isinstance(base, StandInType)) or root
+    value_base = _VALUE_BASES.get(base_name)
+    if value_base is not None and not any(issubclass(parent, value_base) for parent in parents):
+        parents = (*parents, value_base)
     try:
         return StandInType(name, parents, body)
     except TypeError:
