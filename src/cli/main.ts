@@ -209,13 +209,29 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run: verify')
+  verb('bench', 'a benchmark, with its baseline in the same run (verify), or the farm under fire (chaos)')
     .argument('NAME')
     .option('--json', 'one JSON object')
-    .option('--seed <N>', 'for those that draw', integer)
+    .option('--seed <N>', 'chaos: fixes the schedule of faults; without it one is drawn and shown', integer)
+    .option('--kills <K>', 'chaos: how often something is killed', count)
+    .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', count)
+    .option('--members <M>', 'chaos: members of the run', count)
+    .option('--minutes <T>', 'chaos: in which it must be done', count)
     .action(
-      run(async (name: string, o: { json?: boolean }) =>
-        (await import('./verbs/bench.ts')).bench({ name, json: o.json ?? false }),
+      run(
+        async (
+          name: string,
+          o: { json?: boolean; seed?: bigint; kills?: number; faults?: number; members?: number; minutes?: number },
+        ) =>
+          (await import('./verbs/bench.ts')).bench({
+            name,
+            json: o.json ?? false,
+            seed: o.seed ?? null,
+            kills: o.kills ?? null,
+            faults: o.faults ?? null,
+            members: o.members ?? null,
+            minutes: o.minutes ?? null,
+          }),
       ),
     );
   for (const [name, what] of NOT_BUILT) {

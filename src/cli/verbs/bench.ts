@@ -1,15 +1,49 @@
-// `farm bench NAME`: every figure with its baseline measured in the same run.
+// `farm bench NAME`: every figure with its baseline measured in the same run; `chaos` has a verdict in place of figures.
 
+import { randomInt } from 'node:crypto';
+import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
 import { benchVerify, printVerify } from '../../bench/verify.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
+import { Interrupts } from '../interrupts.ts';
 
-const LATER = ['sandbox', 'queue', 'scale', 'chaos'];
+const LATER = ['sandbox', 'queue', 'scale'];
+const SEEDS = 1_000_000;
 
-export async function bench(args: { name: string; json: boolean }): Promise<number> {
+export interface BenchArguments {
+  name: string;
+  json: boolean;
+  seed: bigint | null;
+  kills: number | null;
+  faults: number | null;
+  members: number | null;
+  minutes: number | null;
+}
+
+export async function bench(args: BenchArguments): Promise<number> {
   if (LATER.includes(args.name)) throw inputError('not_built', `bench ${args.name} is not built yet`);
+  if (args.name === 'chaos') return await chaos(args);
   if (args.name !== 'verify')
-    throw inputError('bench', `there is no benchmark ${JSON.stringify(args.name)}`, 'verify is one');
+    throw inputError('bench', `there is no benchmark ${JSON.stringify(args.name)}`, 'verify and chaos are');
   const result = await benchVerify();
   process.stdout.write(args.json ? `${JSON.stringify(result)}\n` : printVerify(result));
   return EXIT.ok;
+}
+
+async function chaos(args: BenchArguments): Promise<number> {
+  const interrupts = new Interrupts();
+  const enough = new AbortController();
+  interrupts.onFirst(() => enough.abort());
+  const kills = args.kills ?? 12;
+  const report = await benchChaos({
+    seed: args.seed ?? BigInt(randomInt(SEEDS)),
+    kills,
+    troubles: args.faults ?? Math.ceil(kills / 2),
+    members: args.members ?? kills * 25,
+    minutes: args.minutes ?? 30,
+    tell: (line) => process.stderr.write(`${line}\n`),
+    signal: enough.signal,
+  });
+  process.stdout.write(args.json ? `${JSON.stringify(report)}\n` : printChaos(report));
+  if (enough.signal.aborted) return interrupts.exitCode;
+  return report.violations.length === 0 ? EXIT.ok : EXIT.unsound;
 }

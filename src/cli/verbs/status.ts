@@ -40,7 +40,7 @@ export function people(s: RunView): string {
   const causes = Object.entries(s.members.by_cause).map(([cause, n]) => `${cause} ${n}`);
   const lines = [
     line(s),
-    ...(s.reason ? [`  ${s.reason}`] : []),
+    ...(s.reason ? [`  ${s.reason}${pause(s)}`] : []),
     `  completed ${s.members.completed}, without result ${s.members.no_result}${causes.length > 0 ? ` (${causes.join(', ')})` : ''}, at work ${s.members.in_flight}`,
     ...(s.verifier ? [verifierLine(s.verifier)] : []),
     ...s.waiting_for.map(
@@ -49,6 +49,12 @@ export function people(s: RunView): string {
     ),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function pause(s: RunStatus): string {
+  if (s.paused_for_s === undefined) return '';
+  const end = s.stops_in_s === undefined ? '' : `; the run stops in ${s.stops_in_s} s unless it is back`;
+  return `, for ${s.paused_for_s} s${end}`;
 }
 
 function verifierLine(v: NonNullable<RunView['verifier']>): string {

@@ -2,15 +2,20 @@
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
 import type { Redis } from 'ioredis';
+import { present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
 import { realmOf } from './known-runs.ts';
+import { readSettings } from './run-settings.ts';
 import { runKey } from './script.ts';
 
 export interface RunStatus {
   run: string;
   state: 'running' | 'draining' | 'paused' | 'done' | 'cancelled' | 'stopped';
   reason?: string;
+  /** While something is away (see `reason`): for how long, and in how long the run stops for it. */
+  paused_for_s?: number;
+  stops_in_s?: number;
   groups: { planned: number; closed: number };
   members: {
     planned: number;
@@ -30,19 +35,24 @@ const SLOWEST = 10;
 /** Null if the ledger does not know the run. */
 export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
   const key = runKey(run);
-  const [fields, causes, inFlight, oldest, time, realm] = await Promise.all([
+  const [fields, causes, inFlight, oldest, time, realm, workers] = await Promise.all([
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
     oldestFirst(redis, `${key}:flight`),
     redis.time(),
     realmOf(redis, run),
+    present(redis),
   ]);
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
   const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
   const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
-  const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
+  const waiting = !driven
+    ? []
+    : oldest.length > 0
+      ? await waitingFor(redis, key, oldest, nowMs, int('clock'))
+      : await notBegun(redis, key, fields);
   const planned = int('groups') * int('size');
   const open = fields.state === 'running' && driven;
   // Measured by this sitting of the driver; a finished or resting run has no rate.
@@ -52,6 +62,8 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   return {
     run,
     ...stateOf(fields, driven, realm),
+    ...(driven ? pauseOf(fields, nowMs) : {}),
+    ...(open ? absenceOf(fields, new Set(workers.filter((w) => w.realm === realm).map((w) => w.role))) : {}),
     groups: { planned: int('groups'), closed: int('closed') },
     members: {
       planned,
@@ -80,6 +92,42 @@ function stateOf(
     return { state: 'stopped', reason: 'nobody drives it: run the same command again, with the same run id' };
   if (fields.state === 'running' && fields.draining === '1') return { state: 'draining', ...reason };
   return { state: fields.state as RunStatus['state'], ...reason };
+}
+
+/** A pause that lasts: the run rests, or tries again what it rested for and has accepted nothing since. */
+function pauseOf(
+  fields: Record<string, string>,
+  nowMs: number,
+): Pick<RunStatus, 'reason' | 'paused_for_s' | 'stops_in_s'> {
+  const tries = fields.state === 'running' && fields.paused_at === fields.accepted && fields.paused_reason;
+  if (fields.state !== 'paused' && !tries) return {};
+  const seconds = Math.max(0, (nowMs - Number(fields.paused_since ?? nowMs)) / 1000);
+  const left = pausedS(fields.settings) - seconds;
+  return {
+    ...(tries ? { reason: `trying again: ${fields.paused_reason}` } : {}),
+    paused_for_s: Number(seconds.toFixed(1)),
+    ...(Number.isFinite(left) ? { stops_in_s: Number(Math.max(0, left).toFixed(1)) } : {}),
+  };
+}
+
+function pausedS(settings: string | undefined): number {
+  return settings === undefined ? Number.NaN : readSettings(settings).pausedS;
+}
+
+/** Whoever is needed and not there: nothing goes on until such a worker is started. */
+function absenceOf(fields: Record<string, string>, roles: ReadonlySet<string>): Pick<RunStatus, 'reason'> {
+  const openMembers = Number(fields.groups) > Number(fields.closed);
+  const missing = [
+    ...(openMembers && !roles.has('rollout') ? ['rollout'] : []),
+    ...(openMembers && !roles.has('verify') && verifies(fields.settings) ? ['verify'] : []),
+    ...(!roles.has('collect') && Number(fields.closed) > Number(fields.committed) ? ['collect'] : []),
+  ];
+  if (missing.length === 0) return {};
+  return { reason: `there is ${missing.map((role) => `no ${role} worker`).join(' and ')}: waiting for one` };
+}
+
+function verifies(settings: string | undefined): boolean {
+  return settings !== undefined && readSettings(settings).verifier !== null;
 }
 
 /** Flat pairs of member and score; RESP3 answers in pairs. */
@@ -111,4 +159,19 @@ async function waitingFor(
     });
   }
   return waiting;
+}
+
+/** Nothing is at work: the group that waits longest for its first slot, since it was opened. */
+async function notBegun(redis: Redis, key: string, fields: Record<string, string>): Promise<RunStatus['waiting_for']> {
+  const [group, deadline] = await oldestFirst(redis, `${key}:deadlines`);
+  if (group === undefined || (await redis.hget(`${key}:g:${group}`, 'began')) !== null) return [];
+  const left = Number(deadline) - Number(fields.clock);
+  return [
+    {
+      member: `${group}-0`,
+      phase: 'waiting for a worker',
+      since_s: Number(((Number(fields.slot_wait_ms) - left) / 1000).toFixed(1)),
+      deadline_s: Number((left / 1000).toFixed(1)),
+    },
+  ];
 }

@@ -1,0 +1,36 @@
+// Redis in trouble: killed and started again on its append-only file, or standing still for longer than any lock.
+
+import type { Fault } from '../fault.ts';
+import type { Scene } from '../scene.ts';
+import type { Visible } from '../sight.ts';
+
+const SILENCE: Visible = {
+  status: /does not answer/,
+  top: /waiting for Redis.*since/,
+  log: /waiting for Redis/,
+  withinMs: 30_000,
+};
+
+export class RedisFault implements Fault {
+  readonly what: string;
+  readonly visible: Visible | null;
+  private readonly scene: Scene;
+  private readonly kind: 'killed' | 'stopped';
+
+  constructor(scene: Scene, kind: RedisFault['kind']) {
+    this.scene = scene;
+    this.kind = kind;
+    this.what = `Redis ${kind}`;
+    this.visible = kind === 'stopped' ? SILENCE : null;
+  }
+
+  async begin(): Promise<void> {
+    if (this.kind === 'killed') await this.scene.ledger.kill();
+    else this.scene.ledger.signal('SIGSTOP');
+  }
+
+  async heal(): Promise<void> {
+    if (this.kind === 'killed') await this.scene.ledger.start();
+    else this.scene.ledger.signal('SIGCONT');
+  }
+}
