@@ -2,7 +2,7 @@
 
 import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
-import { present, type RoleName } from '../shared/presence.ts';
+import { perhapsPresent, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
@@ -53,7 +53,8 @@ function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
       return startRolloutWorker(
         context,
         pooled(context),
-        async () => new Set((await present(context.redis)).map((p) => p.worker)),
+        // Containers end themselves when their worker is silent: the sweeper can wait until it is surely gone.
+        async () => new Set((await perhapsPresent(context.redis)).map((p) => p.worker)),
       );
     case 'verify':
       return startVerifyWorker(context);

@@ -8,6 +8,12 @@ import { isKnownDead, processIdentity } from './process-identity.ts';
 const KEY = 'farm:workers';
 const EVERY_MS = 3_000;
 const GOOD_FOR_MS = 15_000;
+/** Who was not heard of for so long is forgotten. */
+const FORGOTTEN_MS = 60_000;
+/** Also on a full Redis: a worker that cannot say that it is there would be taken for a dead one. */
+const SAY = `#!lua flags=allow-oom
+local t = redis.call('TIME')
+return redis.call('ZADD', KEYS[1], t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1], ARGV[2])`;
 
 export type RoleName = 'rollout' | 'verify' | 'collect';
 
@@ -22,7 +28,7 @@ export interface Present {
 export async function announce(redis: Redis, me: Present): Promise<{ stop(): Promise<void> }> {
   const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()}`;
   const say = async (): Promise<void> => {
-    await redis.zadd(KEY, (await nowMs(redis)) + GOOD_FOR_MS, text);
+    await redis.call('EVAL', SAY, '1', KEY, String(GOOD_FOR_MS), text);
   };
   await say();
   const timer = setInterval(() => void say().catch(() => {}), EVERY_MS);
@@ -34,10 +40,19 @@ export async function announce(redis: Redis, me: Present): Promise<{ stop(): Pro
   };
 }
 
-export async function present(redis: Redis): Promise<Present[]> {
+export function present(redis: Redis): Promise<Present[]> {
+  return heardOf(redis, 0);
+}
+
+/** Workers that may still be there, though they have not said so for a while: a Redis that was away heard nobody. */
+export function perhapsPresent(redis: Redis): Promise<Present[]> {
+  return heardOf(redis, FORGOTTEN_MS);
+}
+
+async function heardOf(redis: Redis, graceMs: number): Promise<Present[]> {
   const now = await nowMs(redis);
-  await redis.zremrangebyscore(KEY, '-inf', now - 60_000);
-  const texts = await redis.zrangebyscore(KEY, now, '+inf');
+  await redis.zremrangebyscore(KEY, '-inf', now - FORGOTTEN_MS);
+  const texts = await redis.zrangebyscore(KEY, now - graceMs, '+inf');
   return texts.flatMap((text) => {
     const [role, realm, worker, identity] = text.split(' ') as [RoleName, string, string, string | undefined];
     return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker }];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { announce, type Present, present } from '../../src/shared/presence.ts';
+import { announce, type Present, perhapsPresent, present } from '../../src/shared/presence.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -34,4 +34,24 @@ it('announces again and again', async () => {
   await server.redis.del('farm:workers');
   expect(await until('it is announced again', async () => (await present(server.redis))[0])).toEqual(rollout);
   await stop();
+});
+
+it('does not take a worker for gone whom a Redis that was away could not hear', async () => {
+  // As it stands when Redis was silent for longer than an announcement is good for.
+  await server.redis.zadd('farm:workers', Date.now() - 20_000, 'rollout shared rollout-unheard');
+  expect(await present(server.redis)).toEqual([]);
+  expect(await perhapsPresent(server.redis)).toEqual([{ role: 'rollout', realm: 'shared', worker: 'rollout-unheard' }]);
+  await server.redis.del('farm:workers');
+});
+
+it('is heard on a full Redis too', async () => {
+  await server.redis.call('CONFIG', 'SET', 'maxmemory', '1');
+  try {
+    await expect(server.redis.set('x', 'y')).rejects.toThrow(/OOM/);
+    const { stop } = await announce(server.redis, rollout);
+    expect(await present(server.redis)).toEqual([rollout]);
+    await stop();
+  } finally {
+    await server.redis.call('CONFIG', 'SET', 'maxmemory', '0');
+  }
 });

@@ -86,6 +86,7 @@ class Fire {
   private kills = 0;
   private missed = 0;
   private accepted = 0;
+  private members = Number.POSITIVE_INFINITY;
   private progressAt = performance.now();
 
   constructor(order: ChaosOrder, scene: Scene, events: readonly ChaosEvent[]) {
@@ -102,6 +103,7 @@ class Fire {
       seconds: (this.events.reduce((sum, event) => sum + event.holdMs, 0) * PACE) / 1000,
       sandboxes: ROLLOUT_SLOTS * scene.troupe.of('rollout').length,
     });
+    this.members = plan.members.length;
     await this.workersAreThere();
     const submitted = await farm(scene.environment, COMMAND_MS, 'run', plan.spec, '--run-id', scene.run, '--detach');
     if (submitted.code !== 0) throw missingError('chaos_submit', `the run could not be submitted: ${submitted.err}`);
@@ -177,7 +179,8 @@ class Fire {
       this.counts[event.kind] = (this.counts[event.kind] ?? 0) + 1;
       if (/killed$/.test(event.kind)) this.kills++;
       this.order.tell(`${i + 1}/${this.events.length} ${name}: ${this.accepted} accepted`);
-      const unseen = sight !== null && fault.visible !== null ? await sight.missing(fault.visible) : [];
+      const unseen =
+        sight !== null && fault.visible !== null ? await sight.missing(fault.visible, () => this.isOver()) : [];
       this.blame(...unseen.map((what) => `not to be seen during ${name}: ${what}`));
       await wait(Math.max(0, event.holdMs - (performance.now() - since)), undefined, { signal: this.order.signal });
       if (sight !== null && event.holdMs > 8_000) this.blame(...((await fault.judge?.()) ?? []));
@@ -241,6 +244,11 @@ class Fire {
       `nothing was accepted for ${STUCK_MS / 1000} s, with nothing wrong any more (${this.accepted} accepted)`,
     );
     return true;
+  }
+
+  private async isOver(): Promise<boolean> {
+    await this.look();
+    return this.accepted >= this.members;
   }
 
   private async look(): Promise<string> {

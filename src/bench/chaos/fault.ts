@@ -5,7 +5,7 @@ import type { Visible } from './sight.ts';
 export interface Fault {
   /** Who or what it befell, for the report. */
   readonly what: string;
-  /** What a person must be able to see while it holds; null where nothing has to wait for it. */
+  /** What a person must be able to see while it holds; null where nothing has to wait for it. Read after `begin`. */
   readonly visible: Visible | null;
   begin(): Promise<void>;
   /** May be called when it never began. */

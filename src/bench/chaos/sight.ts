@@ -34,8 +34,8 @@ export class Sight {
     this.top = this.startTop();
   }
 
-  /** What is not to be seen by then, each with what was there instead. */
-  async missing(visible: Visible): Promise<string[]> {
+  /** What is not to be seen by then, each with what was there instead. `isOver`: nothing waits for anything any more. */
+  async missing(visible: Visible, isOver: () => Promise<boolean>): Promise<string[]> {
     const since = performance.now();
     const open = new Set((['status', 'top', 'log'] as const).filter((where) => visible[where] !== undefined));
     let shown = '';
@@ -48,6 +48,7 @@ export class Sight {
       for (const where of ['top', 'log'] as const)
         if (open.has(where) && this.stands(where, visible[where] as RegExp, since)) open.delete(where);
       if (open.size === 0 || performance.now() - since > visible.withinMs) break;
+      if (await isOver()) return [];
       await wait(LOOK_MS);
     }
     return [...open].map(

@@ -25,6 +25,7 @@ const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
+const SET_FIELD = defineScript('set-field', { allowOom: true });
 const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
 const FIX_SHARD = defineScript('fix-shard', { allowOom: true });
 const COMMIT = defineScript('commit', { allowOom: true });
@@ -71,8 +72,8 @@ export class RunLedger {
     return this.redis.hgetall(`${runKey(this.run)}:run`);
   }
 
-  setField(name: string, value: string): Promise<number> {
-    return this.redis.hset(`${runKey(this.run)}:run`, name, value);
+  async setField(name: string, value: string): Promise<void> {
+    await SET_FIELD.call(this.redis, this.run, [name, value]);
   }
 
   /** True if the ledger was behind the store's shards and follows them now. */

@@ -172,7 +172,6 @@ async function checkRedis(redis: Redis, place: RedisPlace): Promise<{ farmId: st
       `Redis at ${place.address} is a replica and cannot be written`,
       'point REDIS_URL at the primary',
     );
-  await redis.set('farm:id', randomBytes(8).toString('hex'), 'NX');
   const warnings: string[] = [];
   if (field('aof_enabled') !== '1')
     warnings.push(
@@ -180,7 +179,15 @@ async function checkRedis(redis: Redis, place: RedisPlace): Promise<{ farmId: st
     );
   else if ((await fsyncOf(redis)) !== 'always')
     warnings.push(`Redis at ${place.address} does not run appendfsync always: a crash may lose what was acknowledged`);
-  return { farmId: (await redis.get('farm:id')) as string, warnings };
+  return { farmId: await farmIdOf(redis), warnings };
+}
+
+/** Written once: a Redis that is full refuses to be written, and can still be looked at. */
+async function farmIdOf(redis: Redis): Promise<string> {
+  const known = await redis.get('farm:id');
+  if (known !== null) return known;
+  await redis.set('farm:id', randomBytes(8).toString('hex'), 'NX');
+  return (await redis.get('farm:id')) as string;
 }
 
 function tooOld(place: RedisPlace, version: string): FarmError {

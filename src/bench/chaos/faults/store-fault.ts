@@ -4,7 +4,7 @@ import type { Disk } from '../disk.ts';
 import type { Fault } from '../fault.ts';
 import type { Visible } from '../sight.ts';
 
-const SAYS = { full: /ENOSPC|no space/i, readonly: /EROFS|read-only/i, frozen: /store/i } as const;
+const SAYS = { full: /the disk is full/, readonly: /read-only/i, frozen: /store/i } as const;
 const WITHIN_MS = 30_000;
 
 export class StoreFault implements Fault {
