@@ -16,6 +16,10 @@ function count(text: string): number {
   return n;
 }
 
+function number(text: string): number {
+  return text === '0' ? 0 : count(text);
+}
+
 function port(text: string): number {
   const n = Number(text);
   if (!/^\d+$/.test(text) || n > 65_535)
@@ -213,15 +217,24 @@ function program(set: (exit: number) => void): Command {
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'chaos: fixes the schedule of faults; without it one is drawn and shown', integer)
-    .option('--kills <K>', 'chaos: how often something is killed', count)
-    .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', count)
+    .option('--kills <K>', 'chaos: how often something is killed', number)
+    .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+    .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
     .option('--members <M>', 'chaos: members of the run', count)
     .option('--minutes <T>', 'chaos: in which it must be done', count)
     .action(
       run(
         async (
           name: string,
-          o: { json?: boolean; seed?: bigint; kills?: number; faults?: number; members?: number; minutes?: number },
+          o: {
+            json?: boolean;
+            seed?: bigint;
+            kills?: number;
+            faults?: number;
+            only: string[];
+            members?: number;
+            minutes?: number;
+          },
         ) =>
           (await import('./verbs/bench.ts')).bench({
             name,
@@ -229,6 +242,7 @@ function program(set: (exit: number) => void): Command {
             seed: o.seed ?? null,
             kills: o.kills ?? null,
             faults: o.faults ?? null,
+            only: o.only,
             members: o.members ?? null,
             minutes: o.minutes ?? null,
           }),

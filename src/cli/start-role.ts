@@ -4,6 +4,7 @@ import type { Config } from '../shared/config.ts';
 import type { Log } from '../shared/log.ts';
 import { perhapsPresent, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
+import { tellSilence } from '../shared/redis/silence.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
 import { startCollectWorker } from '../workers/collect/worker.ts';
 import type { Role, RoleContext } from '../workers/role.ts';
@@ -34,8 +35,10 @@ export async function startRole(config: Config, seat: RoleSeat, log: Log): Promi
     log,
   };
   const role = await start(context, seat);
+  const silence = tellSilence(redis, place.address, log);
   const closing = (end: () => Promise<void>) => async (): Promise<void> => {
     await end();
+    silence.stop();
     redis.disconnect();
   };
   return { drain: closing(role.drain), stop: closing(role.stop) };

@@ -13,7 +13,7 @@ import { Follower } from './follower.ts';
 import { leftovers } from './leftovers.ts';
 import { GROUP_SIZE, type MemberPlan, writeMembers } from './members.ts';
 import { ROLLOUT_SLOTS, Scene } from './scene.ts';
-import { type ChaosEvent, scheduleOf } from './schedule.ts';
+import { type ChaosEvent, type FaultKind, scheduleOf } from './schedule.ts';
 import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
@@ -31,6 +31,7 @@ export interface ChaosOrder {
   seed: bigint;
   kills: number;
   troubles: number;
+  only?: readonly FaultKind[];
   members: number;
   minutes: number;
   /** What goes on, a line at a time. */

@@ -1,6 +1,7 @@
 // The members of a run under fire, and what each must earn. Most need no sandbox (a guess with a secret that we know, a text for
 // the verifier), some play in real ones; neighbours earn different rewards, so that one member's answer in another's place is seen.
 
+import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
@@ -98,18 +99,24 @@ function guessTask(g: number): Task {
   };
 }
 
+/** Too long to travel inside the ledger, and not to be compressed: such a trajectory is an object in the store. */
+function longWords(g: number): string {
+  return Array.from({ length: 128 }, (_, i) => createHash('sha256').update(`${g} ${i}`).digest('hex')).join(' ');
+}
+
 /** Right, wrong, and none at all; no two ask the same question. */
 function grantTask(g: number): Task {
   const kind = (m: number): number => (g + m) % 3;
+  const words = longWords(g);
   const decision = (m: number, classification: string): string => {
     const facts = { age: 34, annual_income: g * GROUP_SIZE + m, resident: true, active_grant: false };
-    return `<decision>${JSON.stringify({ classification, facts })}</decision>`;
+    return `${words} <decision>${JSON.stringify({ classification, facts })}</decision>`;
   };
   const certified = WEIGHTS.format + WEIGHTS.certified;
   return {
     task: { id: `grant-${g}`, env: 'text', config: {}, prompt: `Applicant ${g}.`, metadata: { gold: 'permit' } },
     lines: indexes.map((m) => ({
-      completion: ['I cannot say.', decision(m, 'permit'), decision(m, 'deny')][kind(m)],
+      completion: [`${words} I cannot say.`, decision(m, 'permit'), decision(m, 'deny')][kind(m)],
     })),
     rewards: indexes.map((m) => [FLOOR, certified + WEIGHTS.correctness, certified][kind(m)] as number),
   };

@@ -43,6 +43,8 @@ export interface ScheduleSize {
   kills: number;
   /** Faults that kill nobody; each kind comes once before any comes twice. */
   troubles: number;
+  /** Of these kinds alone; all where it is left out. */
+  only?: readonly FaultKind[];
 }
 
 const FIRST = 0.02;
@@ -54,7 +56,7 @@ const LONG_ONE_IN = 6;
 
 export function scheduleOf(seed: bigint, size: ScheduleSize): ChaosEvent[] {
   const draws = new Draws(seed);
-  const kinds = draws.shuffled([...killsOf(draws, size.kills), ...troublesOf(draws, size.troubles)]);
+  const kinds = draws.shuffled([...killsOf(draws, size.kills), ...troublesOf(draws, size)]);
   return kinds.map((kind, i) => ({
     kind,
     at: FIRST + ((LAST - FIRST) * (i + draws.below(1_000) / 1_000)) / kinds.length,
@@ -73,10 +75,11 @@ function killsOf(draws: Draws, count: number): FaultKind[] {
   });
 }
 
-function troublesOf(draws: Draws, count: number): FaultKind[] {
+function troublesOf(draws: Draws, { troubles, only }: ScheduleSize): FaultKind[] {
+  const choice = TROUBLES.filter((kind) => only === undefined || only.includes(kind));
   const kinds: FaultKind[] = [];
-  while (kinds.length < count) kinds.push(...draws.shuffled(TROUBLES));
-  return kinds.slice(0, count);
+  while (kinds.length < troubles && choice.length > 0) kinds.push(...draws.shuffled(choice));
+  return kinds.slice(0, troubles);
 }
 
 function holdOf(draws: Draws, kind: FaultKind): number {
@@ -88,12 +91,11 @@ function holdOf(draws: Draws, kind: FaultKind): number {
     case 'everything-killed':
       return draws.between(200, 2_500);
     case 'stopped':
-    case 'role-gone':
     case 'cut-off':
     case 'rack-cut':
     case 'redis-stopped':
       return draws.between(...BEYOND_LOCK_MS);
     default:
-      return draws.between(4_000, 9_000);
+      return draws.between(3_000, 7_000);
   }
 }

@@ -2,6 +2,7 @@
 
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
+import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
 import { benchVerify, printVerify } from '../../bench/verify.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
@@ -15,6 +16,7 @@ export interface BenchArguments {
   seed: bigint | null;
   kills: number | null;
   faults: number | null;
+  only: readonly string[];
   members: number | null;
   minutes: number | null;
 }
@@ -29,6 +31,12 @@ export async function bench(args: BenchArguments): Promise<number> {
   return EXIT.ok;
 }
 
+function kindOf(text: string): FaultKind {
+  const kind = FAULT_KINDS.find((known) => known === text);
+  if (kind === undefined) throw inputError('fault', `--only ${text} is no kind of fault`, FAULT_KINDS.join(', '));
+  return kind;
+}
+
 async function chaos(args: BenchArguments): Promise<number> {
   const interrupts = new Interrupts();
   const enough = new AbortController();
@@ -38,7 +46,8 @@ async function chaos(args: BenchArguments): Promise<number> {
     seed: args.seed ?? BigInt(randomInt(SEEDS)),
     kills,
     troubles: args.faults ?? Math.ceil(kills / 2),
-    members: args.members ?? kills * 25,
+    ...(args.only.length === 0 ? {} : { only: args.only.map(kindOf) }),
+    members: args.members ?? Math.max(100, kills * 25),
     minutes: args.minutes ?? 30,
     tell: (line) => process.stderr.write(`${line}\n`),
     signal: enough.signal,

@@ -19,10 +19,6 @@
 local K = KEYS[1]
 local RUN = K .. ':run'
 
-local function now()
-  local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
-end
 
 local function int(v)
   return tonumber(v or '0') or 0
@@ -34,6 +30,24 @@ end
 
 local function run_field(name)
   return redis.call('HGET', RUN, name)
+end
+
+-- Milliseconds, by Redis's clock made steady: what that was ever set back is added (steady_clock), else every lease and every
+-- due time written before would hold for as long as the clock went back.
+local function now()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000) + int(run_field('skew'))
+end
+
+-- Called by who ticks and who takes the lease: notices that the clock went back since it was last looked at.
+local function steady_clock()
+  local t, seen = now(), int(run_field('seen'))
+  if t < seen - 1000 then
+    redis.call('HINCRBY', RUN, 'skew', seen - t)
+    t = seen
+  end
+  redis.call('HSET', RUN, 'seen', math.max(t, seen))
+  return t
 end
 
 local function count_cause(cause)

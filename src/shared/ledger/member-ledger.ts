@@ -8,8 +8,8 @@ import { type Place, placeSchema } from '../plan/plan.ts';
 import { type Blob, packBlobs, unpackBlobs } from './blob.ts';
 import { defineScript } from './script.ts';
 
-/** A member's lease: renewed every second, over when five were missed. Take-over after a death stays within 10 s. */
-export const LEASE_MS = 5_000;
+/** A member's lease, renewed every second: an event loop that stalls for six loses nothing, and take-over after a death stays within 10 s. */
+export const LEASE_MS = 7_500;
 export const BEAT_MS = 1_000;
 /** A rolled member whose verify job is lost is queued again after this. */
 const HANDOVER_MS = 10_000;

@@ -46,13 +46,10 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   ]);
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
-  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+  // As the scripts count: Redis's clock, made steady.
+  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000) + int('skew');
   const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
-  const waiting = !driven
-    ? []
-    : oldest.length > 0
-      ? await waitingFor(redis, key, oldest, nowMs, int('clock'))
-      : await notBegun(redis, key, fields);
+  const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
   const planned = int('groups') * int('size');
   const open = fields.state === 'running' && driven;
   // Measured by this sitting of the driver; a finished or resting run has no rate.
@@ -159,19 +156,4 @@ async function waitingFor(
     });
   }
   return waiting;
-}
-
-/** Nothing is at work: the group that waits longest for its first slot, since it was opened. */
-async function notBegun(redis: Redis, key: string, fields: Record<string, string>): Promise<RunStatus['waiting_for']> {
-  const [group, deadline] = await oldestFirst(redis, `${key}:deadlines`);
-  if (group === undefined || (await redis.hget(`${key}:g:${group}`, 'began')) !== null) return [];
-  const left = Number(deadline) - Number(fields.clock);
-  return [
-    {
-      member: `${group}-0`,
-      phase: 'waiting for a worker',
-      since_s: Number(((Number(fields.slot_wait_ms) - left) / 1000).toFixed(1)),
-      deadline_s: Number((left / 1000).toFixed(1)),
-    },
-  ];
 }

@@ -3,7 +3,7 @@
 -- ARGV  1 epoch  2 most ms that one tick may add
 -- Gives {state, clock, closed groups, next group, open members, begun members, accepted members}, or {'lost'} if not the driver.
 if not drives(ARGV[1]) then return {'lost'} end
-local t, state = now(), run_field('state')
+local t, state = steady_clock(), run_field('state')
 if state == 'running' then
   local clock = int(run_field('clock')) + math.max(0, math.min(t - int(run_field('ticked')), int(ARGV[2])))
   redis.call('HSET', RUN, 'clock', clock)

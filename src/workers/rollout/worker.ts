@@ -3,6 +3,7 @@
 
 import { messageOf, missingError } from '../../shared/errors.ts';
 import type { Attempt, MemberLedger } from '../../shared/ledger/member-ledger.ts';
+import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { detailOf } from '../../shared/outcome.ts';
 import { MemberQueue } from '../../shared/queue.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
@@ -10,6 +11,7 @@ import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import type { KnownRun } from '../runs.ts';
 import { startStageWorker, type Told } from '../stage-worker.ts';
+import { EngineWatch } from './engine-watch.ts';
 import { type Played, playMember } from './play.ts';
 
 const SWEEP_MS = 20_000;
@@ -37,8 +39,17 @@ export async function startRolloutWorker(
   void sweep();
   const sweeper = setInterval(() => void sweep(), SWEEP_MS);
 
+  const watch = new EngineWatch(driver, log, (run, reason) =>
+    new RunLedger(context.redis, run).setState('paused', reason),
+  );
+
   async function perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told> {
-    const played = await playMember(attempt, run, { driver, farmId, worker, running });
+    const engine = watch.begin(attempt.run);
+    const played = await playMember(attempt, run, { driver, farmId, worker, running }).finally(engine.end);
+    const lost =
+      played.status === 'no_result' ? played.cause.startsWith('sandbox_') : played.record.diagnostics.length > 0;
+    if (lost && engine.wasSilent())
+      throw missingError('engine_silent', 'the Docker engine did not answer while the episode was at work');
     if (played.status === 'no_result') return await without(played, attempt, ledger);
     const { record, blobs } = played;
     const { reward, steps, seconds, diagnostics } = record;
@@ -81,6 +92,7 @@ export async function startRolloutWorker(
     perform,
     close: async () => {
       clearInterval(sweeper);
+      watch.close();
       await verifyQueue.close();
       await driver.close();
     },
