@@ -94,3 +94,10 @@ export class Disk {
     await run('umount', [this.folder], { timeout: STEP_MS }).catch(() => run('umount', ['-l', this.folder]));
   }
 }
+
+/** A disk that somebody left behind who is not there any more. */
+export async function sweepDisk(room: string): Promise<void> {
+  const folder = path.join(room, 'disk');
+  await run('fsfreeze', ['--unfreeze', folder], { timeout: STEP_MS }).catch(() => {});
+  await run('umount', ['-l', folder], { timeout: STEP_MS }).catch(() => {});
+}

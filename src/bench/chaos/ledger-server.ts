@@ -9,6 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { missingError } from '../../shared/errors.ts';
+import { boundToUs } from './bound.ts';
 
 const CONF = fileURLToPath(new URL('../../../infra/redis.conf', import.meta.url));
 const START_MS = 20_000;
@@ -41,7 +42,8 @@ export class LedgerServer {
   async start(): Promise<void> {
     if (this.server !== null) return;
     const args = ['--port', '0', '--unixsocket', this.socket, '--unixsocketperm', '700', '--dir', this.folder];
-    const child = spawn('redis-server', [CONF, ...args, '--requirepass', this.password], {
+    const [command, ...rest] = boundToUs(['redis-server', CONF, ...args, '--requirepass', this.password]);
+    const child = spawn(command, rest, {
       stdio: 'ignore',
       cwd: this.folder,
     });

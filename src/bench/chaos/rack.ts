@@ -2,9 +2,11 @@
 // iproute2; where they are not, the faults of the cable are left out, and said to be. Both ends are this machine's own.
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
+const RACK_PREFIX = 'farm-chaos-';
 
 export class Rack {
   /** Our end's address, where what runs in the rack finds us. */
@@ -25,7 +27,7 @@ export class Rack {
   static async build(): Promise<Rack | null> {
     if (process.getuid?.() !== 0) return null;
     const id = process.pid % 16_384;
-    const [name, near, far] = [`farm-chaos-${id}`, `fc${id}a`, `fc${id}b`];
+    const [name, near, far] = [`${RACK_PREFIX}${process.pid}`, `fc${id}a`, `fc${id}b`];
     // A /30 of the block that is set aside for measuring between devices (RFC 2544): nobody's route leads there.
     const base = `198.18.${id >> 6}`;
     const low = (id & 63) * 4;
@@ -53,5 +55,15 @@ export class Rack {
   async close(): Promise<void> {
     await run('ip', ['link', 'del', this.near]).catch(() => {});
     await run('ip', ['netns', 'del', this.name]).catch(() => {});
+  }
+}
+
+/** Those of processes that are not there any more. */
+export async function sweepRacks(): Promise<void> {
+  const { stdout } = await run('ip', ['netns', 'list']).catch(() => ({ stdout: '' }));
+  for (const line of stdout.split('\n')) {
+    const name = line.split(' ')[0] as string;
+    const pid = name.startsWith(RACK_PREFIX) ? name.slice(RACK_PREFIX.length) : '';
+    if (/^\d+$/.test(pid) && !existsSync(`/proc/${pid}`)) await run('ip', ['netns', 'del', name]).catch(() => {});
   }
 }

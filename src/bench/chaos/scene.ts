@@ -1,15 +1,15 @@
 // The farm that is to be set on fire, in a folder of its own: Redis, a disk for the store, a verifier, links that can be cut,
 // and several processes of each role. What this machine cannot do is named once, and the faults that need it are left out.
 
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Config, childEnvironment } from '../../shared/config.ts';
-import { Disk } from './disk.ts';
+import { Disk, sweepDisk } from './disk.ts';
 import { LedgerServer } from './ledger-server.ts';
 import { type Endpoint, Link } from './link.ts';
 import { LogBook } from './log-book.ts';
-import { Rack } from './rack.ts';
+import { Rack, sweepRacks } from './rack.ts';
 import type { FaultKind } from './schedule.ts';
 import { type Part, type RoleKind, Troupe } from './troupe.ts';
 import { freePort, Verifier } from './verifier.ts';
@@ -18,6 +18,9 @@ import { clockLibrary, sweepClocks, WallClock } from './wall-clock.ts';
 const LEAVE_MS = 40_000;
 export const ROLLOUT_SLOTS = 3;
 const ENGINE_SOCKET = '/var/run/docker.sock';
+const PREFIX = 'farm-chaos-';
+/** Marks a folder whose logs somebody wants to read. */
+const KEPT = 'kept';
 /** The stand-in takes any key that begins so. */
 const KEY = 'at_chaos_0123456789abcdef';
 
@@ -42,7 +45,7 @@ export class Scene {
 
   private constructor(config: Config) {
     this.config = config;
-    this.folder = mkdtempSync(path.join(tmpdir(), 'farm-chaos-'));
+    this.folder = mkdtempSync(path.join(tmpdir(), `${PREFIX}${process.pid}-`));
     this.data = path.join(this.folder, 'data');
     mkdirSync(this.data);
     this.logs = new LogBook(path.join(this.folder, 'logs'));
@@ -50,6 +53,7 @@ export class Scene {
 
   /** `kinds`: the faults that are to come, so that nothing is set up for those that are not. */
   static async set(config: Config, kinds: ReadonlySet<FaultKind>): Promise<Scene> {
+    await sweepScenes();
     const scene = new Scene(config);
     try {
       await scene.build(kinds);
@@ -100,7 +104,8 @@ export class Scene {
     await this.rack?.close();
     await this.disk?.close();
     sweepClocks();
-    if (!keep) rmSync(this.folder, { recursive: true, force: true });
+    if (keep) writeFileSync(path.join(this.folder, KEPT), '');
+    else rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** Drains every process; names those who did not go. */
@@ -170,4 +175,17 @@ export class Scene {
     this.engine = await Link.open({ path: at }, { path: socket });
     return { DOCKER_HOST: `unix://${at}` };
   }
+}
+
+/** What benchmarks left behind that were killed: their processes went with them, mounts and namespaces stay. */
+async function sweepScenes(): Promise<void> {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
+    const folder = path.join(tmpdir(), name);
+    if (pid === undefined || existsSync(`/proc/${pid}`) || existsSync(path.join(folder, KEPT))) continue;
+    await sweepDisk(folder);
+    rmSync(folder, { recursive: true, force: true });
+  }
+  await sweepRacks();
+  sweepClocks();
 }

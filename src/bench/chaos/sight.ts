@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { boundToUs } from './bound.ts';
 import { farm } from './command.ts';
 import type { LogBook } from './log-book.ts';
 
@@ -67,7 +68,8 @@ export class Sight {
   }
 
   private startTop(): ChildProcess {
-    const child = spawn(process.execPath, [MAIN, 'top'], { stdio: ['ignore', 'pipe', 'pipe'], env: this.environment });
+    const [command, ...args] = boundToUs([process.execPath, MAIN, 'top']);
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: this.environment });
     for (const stream of [child.stdout, child.stderr])
       createInterface({ input: stream }).on('line', (line) => this.logs.add('top', line));
     child.once('exit', (code) => {

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { boundToUs } from './bound.ts';
 import type { LogBook } from './log-book.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
@@ -121,7 +122,7 @@ export class Troupe {
   private start(actor: Actor): void {
     const { part } = actor;
     this.starts++;
-    const [command, ...args] = [...part.prefix, process.execPath, MAIN, ...part.args] as [string, ...string[]];
+    const [command, ...args] = boundToUs([...part.prefix, process.execPath, MAIN, ...part.args]);
     const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: part.environment });
     actor.child = child;
     createInterface({ input: child.stderr }).on('line', (line) => this.logs.add(part.name, line));

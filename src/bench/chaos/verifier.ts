@@ -7,6 +7,7 @@ import net from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { missingError } from '../../shared/errors.ts';
+import { boundToUs } from './bound.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 const START_MS = 20_000;
@@ -48,8 +49,16 @@ export class Verifier {
   async behave(badly: Misbehaviour | null): Promise<void> {
     await this.down();
     const misbehave = { latency_ms: LATENCY_MS, fail: badly === null ? [] : [{ kind: badly }] };
-    const args = [MAIN, 'simulate', '--port', String(this.port), '--misbehave', JSON.stringify(misbehave)];
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'], env: this.environment });
+    const [command, ...args] = boundToUs([
+      process.execPath,
+      MAIN,
+      'simulate',
+      '--port',
+      String(this.port),
+      '--misbehave',
+      JSON.stringify(misbehave),
+    ]);
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'ignore'], env: this.environment });
     this.child = child;
     const ready = once(createInterface({ input: child.stdout }), 'line', { signal: AbortSignal.timeout(START_MS) });
     const ended = once(child, 'exit').then(() => {

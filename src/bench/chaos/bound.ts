@@ -1,0 +1,5 @@
+// What must not outlive us is bound to us: the kernel kills it when we die, however we die.
+
+export function boundToUs(command: readonly string[]): [string, ...string[]] {
+  return ['setpriv', '--pdeathsig', 'KILL', '--', ...command];
+}
