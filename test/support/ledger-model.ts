@@ -1,0 +1,169 @@
+// What the ledger's scripts promise, in memory and in plain words: members of one run, who holds them, how groups close. A
+// random walk does the same to both and compares every answer.
+
+export type Answer = string;
+
+interface ModelMember {
+  stage: 'open' | 'rolling' | 'rolled' | 'verifying' | 'accepted';
+  token: string | null;
+  worker: string | null;
+  leased: boolean;
+  begins: number;
+  charged: number;
+  /** `reward`, or the cause of no result. */
+  outcome: number | string | null;
+}
+
+interface ModelGroup {
+  members: ModelMember[];
+  refills: number;
+  closed: boolean;
+}
+
+export interface ModelRules {
+  groups: number;
+  size: number;
+  atLeast: number | null;
+  maxAttempts: number;
+  refill: number;
+}
+
+export interface Closing {
+  group: number;
+  by: string;
+  outcomes: (number | string)[];
+}
+
+export class LedgerModel {
+  readonly closings: Closing[] = [];
+  state: 'running' | 'paused' = 'running';
+  late = 0;
+  private readonly groups: ModelGroup[];
+  private readonly rules: ModelRules;
+
+  constructor(rules: ModelRules) {
+    this.rules = rules;
+    this.groups = Array.from({ length: rules.groups }, () => ({
+      refills: 0,
+      closed: false,
+      members: Array.from({ length: rules.size }, () => ({
+        stage: 'open',
+        token: null,
+        worker: null,
+        leased: false,
+        begins: 0,
+        charged: 0,
+        outcome: null,
+      })),
+    }));
+  }
+
+  get over(): boolean {
+    return this.groups.every((g) => g.closed);
+  }
+
+  stageOf(g: number, m: number): ModelMember['stage'] {
+    return this.member(g, m).stage;
+  }
+
+  begin(g: number, m: number, stage: 'rollout' | 'verify', worker: string, token: string): Answer {
+    const member = this.member(g, m);
+    if (this.state !== 'running') return this.state;
+    if (this.group(g).closed) return 'closed';
+    if (member.stage === 'accepted') return 'accepted';
+    if (member.leased) return 'leased';
+    const rolled = member.stage === 'rolled' || member.stage === 'verifying';
+    if (rolled !== (stage === 'verify')) return member.stage;
+    Object.assign(member, {
+      stage: rolled ? 'verifying' : 'rolling',
+      token,
+      worker,
+      leased: true,
+      begins: member.begins + 1,
+    });
+    return 'begun';
+  }
+
+  accept(g: number, m: number, token: string, outcome: number | string): Answer {
+    const why = this.refuses(g, m, token);
+    if (why !== null) return why;
+    this.settle(g, m, outcome);
+    return 'accepted';
+  }
+
+  rolled(g: number, m: number, token: string): Answer {
+    const why = this.refuses(g, m, token);
+    if (why !== null) return why;
+    this.member(g, m).stage = 'rolled';
+    this.giveBack(g, m);
+    return 'rolled';
+  }
+
+  fail(g: number, m: number, token: string, cause: string, charged: boolean): Answer {
+    const why = this.refuses(g, m, token);
+    if (why !== null) return why;
+    const [group, member] = [this.group(g), this.member(g, m)];
+    if (charged) {
+      member.charged++;
+      if (member.charged >= this.rules.maxAttempts || group.refills >= this.rules.refill) {
+        this.settle(g, m, cause);
+        return 'no_result';
+      }
+      group.refills++;
+    }
+    this.giveBack(g, m);
+    return 'retry';
+  }
+
+  expire(g: number, m: number): void {
+    this.member(g, m).leased = false;
+  }
+
+  /** A death from outside: nothing is charged. Gives how many it held. */
+  bury(worker: string): number {
+    let held = 0;
+    for (const [g, group] of this.groups.entries())
+      for (const [m, member] of group.members.entries())
+        if (!group.closed && member.token !== null && member.worker === worker) {
+          held++;
+          this.giveBack(g, m);
+        }
+    return held;
+  }
+
+  private group(g: number): ModelGroup {
+    return this.groups[g] as ModelGroup;
+  }
+
+  private member(g: number, m: number): ModelMember {
+    return this.group(g).members[m] as ModelMember;
+  }
+
+  private refuses(g: number, m: number, token: string): string | null {
+    if (!this.group(g).closed && this.member(g, m).token === token) return null;
+    this.late++;
+    return this.group(g).closed ? 'closed' : 'superseded';
+  }
+
+  private giveBack(g: number, m: number): void {
+    const member = this.member(g, m);
+    const stage = member.stage === 'verifying' || member.stage === 'rolled' ? 'rolled' : 'open';
+    Object.assign(member, { stage, token: null, worker: null, leased: false });
+  }
+
+  private settle(g: number, m: number, outcome: number | string): void {
+    const group = this.group(g);
+    Object.assign(this.member(g, m), { stage: 'accepted', token: null, worker: null, leased: false, outcome });
+    const settled = group.members.filter((x) => x.outcome !== null);
+    const completed = settled.filter((x) => typeof x.outcome === 'number').length;
+    if (settled.length === group.members.length) this.close(g, 'all');
+    else if (this.rules.atLeast !== null && completed >= this.rules.atLeast) this.close(g, 'at_least');
+  }
+
+  private close(g: number, by: string): void {
+    const group = this.group(g);
+    group.closed = true;
+    const outcomes = group.members.map((x) => x.outcome ?? 'group_closed');
+    this.closings.push({ group: g, by, outcomes });
+  }
+}
