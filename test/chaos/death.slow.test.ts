@@ -1,0 +1,85 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { describe, expect, it, type TestContext } from 'vitest';
+import type { RunStatus } from '../../src/shared/ledger/run-status.ts';
+import { type Command, TestFarm } from '../support/farm.ts';
+import { slowSpec } from '../support/run-specs.ts';
+import { until } from '../support/until.ts';
+
+/** The longest that an event loop was seen to stall. */
+const STALL_MS = 6_000;
+const PATIENCE = { withinMs: 60_000 };
+
+function testFarm({ onTestFinished }: TestContext): TestFarm {
+  const farm = new TestFarm();
+  onTestFinished(() => farm.close());
+  return farm;
+}
+
+function workerPid(farm: TestFarm): number | undefined {
+  return farm.processes.find((p) => /role-main\.js \{"role":"rollout"/.test(p.command))?.pid;
+}
+
+async function statusOf(farm: TestFarm, run: string): Promise<RunStatus | null> {
+  const { code, stdout } = await farm.run('status', run, '--json');
+  return code === 0 ? (JSON.parse(stdout) as RunStatus) : null;
+}
+
+/** Waits until `count` members of it play. */
+async function playing(farm: TestFarm, run: string, count: number): Promise<void> {
+  const plays = async () =>
+    ((await statusOf(farm, run))?.waiting_for ?? []).filter((w) => w.phase === 'playing').length >= count;
+  await until(`${count} members play`, plays, PATIENCE);
+}
+
+const attemptsOf = ({ stderr }: Command) => stderr.split('\n').filter((line) => line.includes('"msg":"attempt"'));
+
+describe('a worker', () => {
+  it('that stalls for six seconds loses none of its members: each is played once', async (context) => {
+    const farm = testFarm(context);
+    const command = farm.start(
+      'run',
+      slowSpec(farm, { groups: 1, size: 2, seconds: 9 }),
+      '--run-id',
+      'stall',
+      '--workers',
+      '2',
+    );
+    await playing(farm, 'stall', 2);
+    const pid = await until('the worker is found', () => workerPid(farm));
+    process.kill(pid, 'SIGSTOP');
+    await wait(STALL_MS);
+    process.kill(pid, 'SIGCONT');
+    const { code, stderr } = await command.ended;
+    expect(code, stderr).toBe(0);
+    const attempts = attemptsOf(command);
+    expect(attempts).toHaveLength(2);
+    for (const line of attempts) expect(JSON.parse(line)).toMatchObject({ attempt: 1, ledger: 'accepted' });
+    await farm.nothingLeft(PATIENCE);
+  });
+
+  it('that dies under the same member again and again sets it aside as poison, with the signature of its deaths', async (context) => {
+    const farm = testFarm(context);
+    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 20 });
+    const command = farm.start('run', spec, '--run-id', 'poison', '--workers', '2');
+    let killed: number | undefined;
+    for (let death = 0; death < 3; death++) {
+      const pid = await until(
+        'another worker is there',
+        () => [workerPid(farm)].find((found) => found !== killed),
+        PATIENCE,
+      );
+      await playing(farm, 'poison', 1);
+      process.kill(pid, 'SIGSEGV');
+      killed = pid;
+    }
+    const { code, stderr } = await command.ended;
+    expect(code, stderr).toBe(0);
+    expect(stderr).toMatch(/1 without result \(1 poison\)/);
+    const [record] = (await farm.run('results', 'poison')).stdout.split('\n');
+    expect(JSON.parse(record ?? '')).toMatchObject({
+      members: [{ status: 'no_result', cause: 'poison', detail: 'rollout died: SIGSEGV' }],
+    });
+    expect((await farm.run('verify-run', 'poison')).code).toBe(0);
+    await farm.nothingLeft(PATIENCE);
+  });
+});
