@@ -24,14 +24,14 @@ export async function startCollectWorker(context: RoleContext, only: string | nu
 
   async function round(): Promise<void> {
     for (const run of only === null ? await knownRuns(redis, realm) : [only]) {
-      if ((resting.get(run) ?? 0) > Date.now()) continue;
+      if ((resting.get(run) ?? 0) > performance.now()) continue;
       const ledger = new RunLedger(redis, run);
       try {
         const known = await runs.get(run);
         if ('refused' in known) continue;
         await collectRun(ledger, known, log);
       } catch (error) {
-        resting.set(run, Date.now() + REST_MS);
+        resting.set(run, performance.now() + REST_MS);
         log.error({ run, error: messageOf(error) }, 'could not collect');
         await ledger.setState('paused', messageOf(error)).catch(() => {});
       }
