@@ -9,6 +9,7 @@ import { FarmError } from '../../src/shared/errors.ts';
 import { mapOf } from '../../src/shared/json/value.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import { readDocument } from '../../src/shared/plan/reader.ts';
 import { processIdentity } from '../../src/shared/process-identity.ts';
@@ -16,6 +17,7 @@ import { putContent } from '../../src/shared/store/content.ts';
 import { openFolderStore } from '../../src/shared/store/folder.ts';
 import type { Store } from '../../src/shared/store/store.ts';
 import { verifyRun } from '../../src/shared/store/verify-run.ts';
+import { collectRun } from '../../src/workers/collect/collect-run.ts';
 import { collectShard } from '../../src/workers/collect/collector.ts';
 import { finishRun } from '../../src/workers/collect/finish.ts';
 import { completedWith } from '../support/outcomes.ts';
@@ -234,6 +236,30 @@ describe('shards in the store', () => {
     await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
     const again = await open(run);
     expect(await again.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2' });
+  });
+});
+
+describe('a Redis that loses writes while the run goes on', () => {
+  it('is found out by the collector: the ledger follows the store, and the rest is done anew', async () => {
+    const run = newRun();
+    const first = await open(run);
+    const key = `farm:{${run}}`;
+    const before = (await server.redis.dumpBuffer(`${key}:run`)) as Buffer;
+    await finishGroups(first, 2);
+    await collect(first);
+    await server.redis.del(`${key}:closed`, `${key}:out`);
+    await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
+    // Nobody has noticed: all five groups close, two of them for the second time.
+    await finishGroups(first, 5);
+    expect(await first.ledger.fields()).toMatchObject({ closed: '5', shards: '0' });
+    const known = { settings: first.settings, store };
+    const log = openLog(readConfig({ LOG_LEVEL: 'silent' }), 'test');
+    await collectRun(first.ledger, known, log);
+    expect(await first.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2', shards: '1' });
+    await finishGroups(first, 5);
+    await collectRun(first.ledger, known, log);
+    expect(await first.ledger.field('state')).toBe('done');
+    expect(await verifyRun(store, run)).toMatchObject({ ok: true, groups: 5, members: 10, faults: [] });
   });
 });
 

@@ -1,12 +1,14 @@
 // One round for one run: shards of what is closed, as many as are due; the manifest when nothing more can close.
 
 import { objectKey, sha256 } from '../../shared/claim.ts';
+import { FarmError } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { isMap, type ValueMap } from '../../shared/json/value.ts';
 import type { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
+import { surveyShards } from '../../shared/store/shard-survey.ts';
 import type { KnownRun } from '../runs.ts';
-import { collectShard } from './collector.ts';
+import { type Collected, collectShard } from './collector.ts';
 import { finishRun } from './finish.ts';
 
 /** A shard holds at most this many members, so that its entries and its pack stay a few MB. */
@@ -30,7 +32,11 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
   const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
   const bounds = { most, least: Math.min(LEAST_GROUPS, most), final: over };
   for (;;) {
-    const collected = await collectShard(known.store, ledger, identity, bounds);
+    const collected = await collectShard(known.store, ledger, identity, bounds).catch((error: unknown) => error);
+    if (!isCollected(collected)) {
+      if (await followsStore(ledger, known, log, collected)) return;
+      throw collected;
+    }
     if (collected.kind === 'idle') break;
     log.info(
       { run: ledger.run, shard: collected.shard.number, records: collected.shard.records, ledger: collected.kind },
@@ -49,6 +55,22 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
   });
   await ledger.setField('manifest', '1');
   if (fields.state !== 'cancelled') await ledger.setState('done');
+}
+
+function isCollected(answer: unknown): answer is Collected {
+  return typeof answer === 'object' && answer !== null && 'kind' in answer;
+}
+
+/** A Redis that lost writes while the run goes on: groups in committed shards win, what closed beyond them is begun anew. */
+async function followsStore(ledger: RunLedger, known: KnownRun, log: Log, error: unknown): Promise<boolean> {
+  if (!(error instanceof FarmError) || error.code !== 'ledger_behind_store') return false;
+  const { shards } = await surveyShards(known.store, ledger.run);
+  if (!(await ledger.adopt(shards))) return false;
+  log.warn(
+    { run: ledger.run, shards: shards.length, error: error.message },
+    'Redis has lost writes: the ledger follows the store',
+  );
+  return true;
 }
 
 async function readDocument({
