@@ -18,7 +18,8 @@ const NO_WEIGHT = { graded: 0, rejected_penalty: 0, unsupported_penalty: 0, cons
 const FLOOR = -1;
 const CLIP = [-1, 1];
 /** An episode in a sandbox lasts so long at least, and at most. */
-const PACE_S = [0.2, 6] as const;
+const PACE_S = [0.2, 12] as const;
+const STEP_S = 60;
 
 export interface PlannedMember {
   task: string;
@@ -61,6 +62,7 @@ export function writeMembers(folder: string, groups: number, platform: { baseUrl
       tasks: tasks.map((t) => t.task),
       policy: { kind: 'completions', path: 'completions.jsonl' },
       max_steps: 8,
+      sandbox: { timeout_s: STEP_S },
       // Nothing is to be lost to a deadline here: that the clock stands while the farm is paused is a test of its own.
       groups: { close: 'all', deadline_s: 3_600 },
       // Few at once: so that there is always something that is not begun yet.
@@ -128,7 +130,7 @@ function commandTask(g: number, seconds: number): Task {
     task: {
       id: `command-${g}`,
       env: 'command',
-      config: { files: {}, task: `Say ${g}.`, expected_stdout: `${g}`, timeout: 20 },
+      config: { files: {}, task: `Say ${g}.`, expected_stdout: `${g}`, timeout: STEP_S },
     },
     lines: indexes.map((m) => ({ action: ['sh', '-c', `sleep ${seconds.toFixed(1)}; echo ${right(m) ? g : 'no'}`] })),
     rewards: indexes.map((m) => (right(m) ? SOLVED : COMMAND_MISS)),
