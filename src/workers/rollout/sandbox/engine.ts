@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import Docker from 'dockerode';
 import { missingError } from '../../../shared/errors.ts';
 import type { EngineFacts } from '../../../shared/sandbox.ts';
+import { seccompProfile } from './seccomp.ts';
 
 const SOCKET = '/var/run/docker.sock';
 
@@ -18,6 +19,24 @@ const KERNEL_SETTINGS = {
   'kernel.sem': '250 3200 32 32',
   'net.ipv4.tcp_max_tw_buckets': '0',
 };
+
+/** What `uname -m` says, as images name it. */
+const IMAGE_ARCHITECTURES: Record<string, string> = { x86_64: 'amd64', aarch64: 'arm64' };
+
+/** A box's share is dealt out in short turns: within a turn its threads may have every processor, and whoever is beside it waits so long. */
+const TURN_US = 20_000;
+/** No engine deals out less than this in a turn. */
+const LEAST_US = 1_000;
+
+/** At most `cpus`, and the weight of so many against others. */
+function cpuShare(cpus: number): { CpuPeriod: number; CpuQuota: number; CpuShares: number } {
+  const period = Math.min(1_000_000, Math.max(TURN_US, Math.ceil(LEAST_US / cpus)));
+  return {
+    CpuPeriod: period,
+    CpuQuota: Math.max(LEAST_US, Math.round(period * cpus)),
+    CpuShares: Math.max(2, Math.round(1024 * cpus)),
+  };
+}
 
 export class EngineError extends Error {
   /** HTTP status of the engine's answer; 0 where there was none. */
@@ -36,14 +55,18 @@ export interface ContainerPlan {
   image: string;
   labels: Record<string, string>;
   memoryBytes: number;
-  nanoCpus: number;
+  cpus: number;
   pids: number;
+  /** Null: the engine's default. */
+  runtime: string | null;
   /** Mount options by folder; each is a tmpfs. */
   tmpfs: Record<string, string>;
 }
 
 export interface ImageFacts {
   id: string;
+  os: string;
+  architecture: string;
   env: string[];
   volumes: string[];
 }
@@ -63,6 +86,7 @@ interface EngineEvent {
 
 export class DockerEngine {
   readonly #docker: Docker;
+  readonly #seccomp = seccompProfile();
 
   constructor(dockerHost: string | null) {
     this.#docker = connect(dockerHost);
@@ -74,12 +98,20 @@ export class DockerEngine {
 
   /** It refuses a box that asks for more CPUs than it has. */
   async facts(): Promise<EngineFacts> {
-    type Info = { ID?: string; NCPU?: number; MemTotal?: number };
-    const info = (await bounded('info', 15_000, this.#docker.info())) as Info;
+    const info = (await bounded('info', 15_000, this.#docker.info())) as {
+      ID?: string;
+      NCPU?: number;
+      MemTotal?: number;
+      Architecture?: string;
+      Runtimes?: Record<string, unknown>;
+    };
+    const machine = info.Architecture ?? '';
     return {
       id: info.ID ?? 'unnamed',
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 1024 ** 3) / 1024 ** 2),
+      architecture: IMAGE_ARCHITECTURES[machine] ?? machine,
+      runtimes: Object.keys(info.Runtimes ?? {}),
     };
   }
 
@@ -87,7 +119,13 @@ export class DockerEngine {
   async image(name: string): Promise<ImageFacts | null> {
     try {
       const found = await bounded('inspect image', 15_000, this.#docker.getImage(name).inspect());
-      return { id: found.Id, env: found.Config.Env ?? [], volumes: Object.keys(found.Config.Volumes ?? {}) };
+      return {
+        id: found.Id,
+        os: found.Os,
+        architecture: found.Architecture,
+        env: found.Config.Env ?? [],
+        volumes: Object.keys(found.Config.Volumes ?? {}),
+      };
     } catch (error) {
       if (error instanceof EngineError && error.status === 404) return null;
       throw error;
@@ -117,7 +155,8 @@ export class DockerEngine {
           AutoRemove: true,
           CapDrop: ['ALL'],
           CapAdd: ['SETUID', 'SETGID'],
-          SecurityOpt: ['no-new-privileges'],
+          SecurityOpt: ['no-new-privileges', `seccomp=${this.#seccomp}`],
+          ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
           Privileged: false,
           ReadonlyRootfs: true,
           NetworkMode: 'none',
@@ -126,7 +165,7 @@ export class DockerEngine {
           LogConfig: { Type: 'none', Config: {} },
           Memory: plan.memoryBytes,
           MemorySwap: plan.memoryBytes,
-          NanoCpus: plan.nanoCpus,
+          ...cpuShare(plan.cpus),
           PidsLimit: plan.pids,
           Tmpfs: plan.tmpfs,
           Sysctls: KERNEL_SETTINGS,

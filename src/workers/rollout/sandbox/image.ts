@@ -21,6 +21,7 @@ export interface BoxImage {
   /** PATH of its commands. */
   path: string;
   engineCpus: number;
+  engineRuntimes: string[];
 }
 
 /** 12 digits; infra/runner/build.sh computes the same. */
@@ -58,6 +59,13 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
   }
   const base = await engine.image(image);
   if (base === null) throw missingError('image_missing', `Docker has no image "${image}"`, howToGet(image));
+  const facts = await engine.facts();
+  if (base.os !== 'linux' || base.architecture !== facts.architecture)
+    throw missingError(
+      'image_unusable',
+      `the image "${image}" is made for ${base.os}/${base.architecture}, the engine runs linux/${facts.architecture}`,
+      `use an image for ${facts.architecture}`,
+    );
   if (base.volumes.length > 0)
     throw missingError(
       'image_unusable',
@@ -70,7 +78,8 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
     runnerHash: runner,
     tag,
     path: pathOf(base),
-    engineCpus: (await engine.facts()).cpus,
+    engineCpus: facts.cpus,
+    engineRuntimes: facts.runtimes,
   };
   if ((await engine.image(tag)) !== null) return result;
   const source = `rollout-farm/runner:${runner}`;
