@@ -64,6 +64,8 @@ export interface CommandResult {
   oomKilled: boolean;
   /** Forks were refused by the pids limit while it ran. */
   pidsExceeded: boolean;
+  /** A folder of the box was full when it ended, or it was killed for a file that grew too large. */
+  diskFull: boolean;
   /** Wall time of the command itself, ms. */
   wallMs: number;
 }

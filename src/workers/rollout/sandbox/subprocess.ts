@@ -160,6 +160,7 @@ class FolderBox implements Box {
       stderrBytes: stderr.bytes,
       oomKilled: false,
       pidsExceeded: false,
+      diskFull: false,
       wallMs,
     };
   }
