@@ -7,7 +7,7 @@ import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts'
 import { LABELS, LIMITS, python, run } from './sandbox-contract.ts';
 
 /** Numbers on x86_64 and on aarch64; null where that machine has no such call. */
-const REFUSED: readonly (readonly [string, number | null, number])[] = [
+const REFUSED: readonly (readonly [string, number, number | null])[] = [
   ['add_key', 248, 217],
   ['request_key', 249, 218],
   ['keyctl', 250, 219],

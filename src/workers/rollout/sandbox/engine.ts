@@ -1,6 +1,7 @@
 // The Docker engine as the sandbox needs it: the only file that knows dockerode. Every call has a deadline; one that
 // overruns it is an EngineError, and what it may still bring about is the caller's to remove (containers have names of ours).
 
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Docker from 'dockerode';
 import { missingError } from '../../../shared/errors.ts';
@@ -69,6 +70,16 @@ export interface ImageFacts {
   architecture: string;
   env: string[];
   volumes: string[];
+}
+
+/** `base` becomes `tag` with the file `path` of `source` in it; `folders` have to be folders in it, if they are there. */
+interface Graft {
+  base: string;
+  source: string;
+  path: string;
+  tag: string;
+  changes: string[];
+  folders: readonly string[];
 }
 
 export interface Death {
@@ -258,7 +269,7 @@ export class DockerEngine {
   }
 
   /** A new image: `base` with one file of `source` copied in and a start of its own. Both stay as they are. */
-  async graft(plan: { base: string; source: string; path: string; tag: string; changes: string[] }): Promise<void> {
+  async graft(plan: Graft): Promise<void> {
     const made: Docker.Container[] = [];
     const container = async (image: string) => {
       const one = await bounded('create', 30_000, this.#docker.createContainer({ Image: image, Cmd: ['/'] }));
@@ -267,6 +278,8 @@ export class DockerEngine {
     };
     try {
       const [from, to] = [await container(plan.source), await container(plan.base)];
+      for (const folder of plan.folders)
+        if (!(await isFolderOrNothing(to, folder))) throw new EngineError('look', 0, `its ${folder} is no folder`);
       const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
       await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
       const [repo, tag] = plan.tag.split(':');
@@ -312,6 +325,21 @@ function connect(dockerHost: string | null): Docker {
     'use unix:///path/to/docker.sock or tcp://host:port',
   );
 }
+
+/** Links count as what they are. */
+async function isFolderOrNothing(container: Docker.Container, path: string): Promise<boolean> {
+  const answer = await bounded('look', 15_000, container.infoArchive({ path })).catch((error: EngineError) => {
+    if (error.status === 404) return null;
+    throw error;
+  });
+  if (answer === null) return true;
+  const header = (answer as unknown as IncomingMessage).headers['x-docker-container-path-stat'];
+  const { mode } = JSON.parse(Buffer.from(String(header), 'base64').toString()) as { mode: number };
+  return mode >= GO_FOLDER;
+}
+
+/** The highest of Go's 32 mode bits. */
+const GO_FOLDER = 2 ** 31;
 
 async function collect(stream: NodeJS.ReadableStream): Promise<string> {
   let text = '';

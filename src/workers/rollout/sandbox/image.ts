@@ -10,6 +10,8 @@ import { DEFAULT_PATH } from './launch.ts';
 
 /** In the checkout; the compiled sources lie as deep as these. */
 const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
+/** Mounted over in every box. */
+const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm'];
 const RUNNER_PATH = '/.rollout-farm-runner';
 
 export interface BoxImage {
@@ -95,13 +97,14 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
       source,
       path: RUNNER_PATH,
       tag,
+      folders: BOX_FOLDERS,
       changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
     });
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     throw missingError(
       'image_unusable',
-      `the runner could not be put into the image "${image}" (${error.message})`,
+      `the image "${image}" cannot be made fit for boxes (${error.message})`,
       undefined,
       error,
     );
