@@ -209,13 +209,29 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run: verify')
+  verb('bench', 'a benchmark, with its baseline in the same run: sandbox or verify')
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'for those that draw', integer)
+    .option('--full', 'sandbox: longer, at every width')
+    .option('--grades <N>', 'sandbox: so many grades, one after another, and the memory that they take', count)
+    .option('--tasks <DIR>', 'sandbox: grades of its tasks.jsonl and completions.jsonl')
+    .option('--trusted', 'sandbox: those completions are harmless and may run without a sandbox too')
     .action(
-      run(async (name: string, o: { json?: boolean }) =>
-        (await import('./verbs/bench.ts')).bench({ name, json: o.json ?? false }),
+      run(
+        async (
+          name: string,
+          o: { json?: boolean; seed?: bigint; full?: boolean; grades?: number; tasks?: string; trusted?: boolean },
+        ) =>
+          (await import('./verbs/bench.ts')).bench({
+            name,
+            json: o.json ?? false,
+            seed: o.seed ?? 0n,
+            full: o.full ?? false,
+            grades: o.grades ?? null,
+            tasks: o.tasks ?? null,
+            trusted: o.trusted ?? false,
+          }),
       ),
     );
   for (const [name, what] of NOT_BUILT) {
