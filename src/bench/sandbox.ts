@@ -154,10 +154,9 @@ function cellsOf(
   const ours = [freshArm(fresh), recycledArm('ours, recycled', recycled)];
   for (const work of STEPS) add(work, [run, exec, openBoxArm('ours, in an open box', recycled), subprocessArm()]);
   add(gradeWork(false, options.tasks), [run, exec, ...ours, ...arms.bare]);
-  if (process.argv.includes('--warm'))
-    add({ ...gradeWork(true, options.tasks), name: gradeWork(false, options.tasks).name }, [
-      recycledArm('ours, recycled, warm', recycled),
-    ]);
+  add({ ...gradeWork(true, options.tasks), name: gradeWork(false, options.tasks).name }, [
+    recycledArm('ours, recycled, warm', recycled),
+  ]);
   add(sqlWork(SQL_COMMAND), [run, exec, ...ours, subprocessArm()]);
   const terminal = terminalWork(EPISODE_STEPS);
   add(terminal, [...(options.full ? [run] : []), exec, ...ours, subprocessArm()]);

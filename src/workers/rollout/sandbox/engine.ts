@@ -282,23 +282,33 @@ export class DockerEngine {
         if (!(await isFolderOrNothing(to, folder))) throw new EngineError('look', 0, `its ${folder} is no folder`);
       const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
       await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
-      const [repo, tag] = plan.tag.split(':');
       const changes = [...plan.changes, `LABEL ${GRAFT_LABEL}=${plan.tag}`];
-      await bounded('commit', 120_000, to.commit({ repo, tag, changes, pause: false }));
+      // named only when it is whole: what has no name yet must not look like what has lost it
+      const { Id } = (await bounded('commit', 120_000, to.commit({ changes, pause: false }))) as { Id: string };
+      const [repo = '', tag = ''] = plan.tag.split(':');
+      if ((await this.image(plan.tag)) === null)
+        await bounded('tag', 15_000, this.#docker.getImage(Id).tag({ repo, tag }));
+      if ((await this.image(plan.tag))?.id !== Id) await this.#dropImage(Id);
       await this.#dropUntagged(plan.tag);
     } finally {
       for (const one of made) await this.remove(one.id);
     }
   }
 
-  /** Two processes may graft the same at once: the tag is the later one's, the other image is nobody's. */
+  /** Two processes may graft the same at once: the tag is the later one's, the other image is nobody's after a while. */
   async #dropUntagged(tag: string): Promise<void> {
     const filters = { label: [`${GRAFT_LABEL}=${tag}`], dangling: ['true'] };
     for (const one of await bounded('list images', 15_000, this.#docker.listImages({ filters })))
-      await bounded('remove image', 15_000, this.#docker.getImage(one.Id).remove()).catch(() => {});
+      if (one.Created * 1000 < Date.now() - UNNAMED_MS) await this.#dropImage(one.Id);
+  }
+
+  async #dropImage(id: string): Promise<void> {
+    await bounded('remove image', 15_000, this.#docker.getImage(id).remove()).catch(() => {});
   }
 }
 
+/** No graft takes longer from its commit to its name. */
+const UNNAMED_MS = 300_000;
 const GRAFT_LABEL = 'rollout-farm.box';
 
 function connect(dockerHost: string | null): Docker {
