@@ -1,11 +1,12 @@
 // The ways to run untrusted work that are held against each other. A slot takes one item after another; as many slots as
 // the width. The three that are not ours know only commands: files laid into a folder, then each step's command in it.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import type { Box, SandboxDriver, SandboxLimits } from '../shared/sandbox.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { runEpisode } from '../workers/rollout/episode.ts';
@@ -27,6 +28,7 @@ export interface SandboxArm {
 }
 
 const LABEL = 'rollout-farm.bench';
+const FOUND = `{{.ID}} {{.Label "${LABEL}"}}`;
 /** The usual Python of the system: a shim in front of it would be measured too. */
 const PYTHON = '/usr/bin/python3';
 
@@ -274,7 +276,11 @@ function command(program: string, args: readonly string[], step: Step | null, cw
   });
 }
 
-/** Ends what a killed client may have left; returns how many there were. */
-export async function removeBenchContainers(id: string): Promise<void> {
-  await command('sh', ['-c', `docker ps -aq --filter label=${LABEL}=${id} | xargs -r docker rm -f`], null);
+/** Containers of the arms that are not ours: those of benchmarks of which `gone` says so. */
+export async function removeBenchContainers(gone: (id: string) => boolean): Promise<void> {
+  const asked = promisify(execFile)('docker', ['ps', '-a', '--filter', `label=${LABEL}`, '--format', FOUND]);
+  const { stdout } = await asked.catch(() => ({ stdout: '' }));
+  const found = stdout.split('\n').map((line) => line.split(' '));
+  const left = found.flatMap(([container, id]) => (container && id && gone(id) ? [container] : []));
+  if (left.length > 0) await command('docker', ['rm', '-f', ...left], null);
 }

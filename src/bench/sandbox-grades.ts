@@ -19,7 +19,13 @@ const WIDTH = 2;
 const WARM_UP = 200;
 const WRONG_KEPT = 50;
 
-export async function manyGrades(work: Work, boxes: Boxes, count: number, order: readonly number[]): Promise<Grades> {
+export async function manyGrades(
+  work: Work,
+  boxes: Boxes,
+  count: number,
+  order: readonly number[],
+  signal: AbortSignal,
+): Promise<Grades> {
   const arm = recycledArm('', boxes);
   const wrong: string[] = [];
   const looks: number[] = [];
@@ -28,7 +34,7 @@ export async function manyGrades(work: Work, boxes: Boxes, count: number, order:
   const loop = async (until: number): Promise<void> => {
     const slot = await arm.slot(work.items[0] as Item);
     await slot.ready?.();
-    while (asked < until) {
+    while (asked < until && !signal.aborted) {
       const at = asked++;
       const item = work.items[(order[at % order.length] ?? 0) % work.items.length] as Item;
       if (!(await slot.play(item)) && wrong.length < WRONG_KEPT) wrong.push(item.id);
@@ -46,6 +52,7 @@ export async function manyGrades(work: Work, boxes: Boxes, count: number, order:
   looks.length = 0;
   const began = performance.now();
   await lanes(count + Math.min(WARM_UP, count));
+  signal.throwIfAborted();
   const seconds = (performance.now() - began) / 1000;
   process.stderr.write('\n');
   const end = rssMb();

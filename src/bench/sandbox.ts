@@ -1,8 +1,8 @@
 // `farm bench sandbox`: what a sandboxed step, grade and episode cost, beside a container per grade (crucible's pattern), an
 // exec per step and no sandbox at all, in the same rounds on the same machine.
 
-import { randomBytes } from 'node:crypto';
 import { readConfig } from '../shared/config.ts';
+import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { DEFAULT_LIMITS, type SandboxDriver } from '../shared/sandbox.ts';
 import { SQL_COMMAND } from '../workers/rollout/environments/sql-task.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
@@ -35,6 +35,8 @@ export interface SandboxBenchOptions {
   tasks: string | null;
   /** The completions in `tasks` are harmless: the bare subprocess may run them on this machine. */
   trusted: boolean;
+  /** Ends it after the work in hand. */
+  signal: AbortSignal;
 }
 
 export interface SandboxBench {
@@ -63,7 +65,8 @@ const FULL_WIDTHS = [1, 2, 4, 8];
 const EPISODE_STEPS = 50;
 
 export async function benchSandbox(options: SandboxBenchOptions): Promise<SandboxBench> {
-  const id = randomBytes(6).toString('hex');
+  const id = processIdentity();
+  await removeBenchContainers(isKnownDead);
   const engine = createDockerDriver({ dockerHost: readConfig().dockerHost });
   const driver = createOwnPool(engine, 'command');
   const worker = ownWorker('command');
@@ -73,7 +76,7 @@ export async function benchSandbox(options: SandboxBenchOptions): Promise<Sandbo
     result = await measured(options, driver, worker, id);
   } finally {
     await driver.close();
-    await removeBenchContainers(id);
+    await removeBenchContainers((other) => other === id || isKnownDead(other));
   }
   // whatever is still there of ours now would have been left
   return { ...result, containers_left: await engine.sweep('command', (other) => other !== worker) };
@@ -105,6 +108,7 @@ async function measured(
       recycled,
       options.grades,
       orderOf(options.seed, 0),
+      options.signal,
     );
     return { ...result, grades };
   }
@@ -115,7 +119,7 @@ async function measured(
       'no bare subprocess beside the grades: completions of others run in sandboxes only (--trusted, if they are harmless)',
     );
   const tallies = cellsOf(options, { fresh, recycled, bare, id }).map(tallyOf);
-  await rounds(tallies, scale, options.seed);
+  await rounds(tallies, scale, options);
   const step = await stepCost(recycled, scale.steps);
   const beside: Neighbours[] = [];
   for (const hogs of [1, 2]) beside.push(await neighbours(fresh, hogs, scale.neighbourRounds, 30));
@@ -125,10 +129,11 @@ async function measured(
   return { ...result, rounds: scale.rounds, rows, open_ms: open, step, neighbours: beside, grades: null, goals };
 }
 
-async function rounds(tallies: readonly Tally[], scale: Scale, seed: bigint): Promise<void> {
+async function rounds(tallies: readonly Tally[], scale: Scale, { seed, signal }: SandboxBenchOptions): Promise<void> {
   for (let round = -1; round < scale.rounds; round++) {
     const order = orderOf(seed, round);
     for (const [i, tally] of tallies.entries()) {
+      signal.throwIfAborted();
       process.stderr.write(
         `\rbench: round ${Math.max(0, round + 1)} of ${scale.rounds}, ${i + 1} of ${tallies.length}  `,
       );

@@ -11,7 +11,7 @@ import { DEFAULT_PATH } from './launch.ts';
 /** In the checkout; the compiled sources lie as deep as these. */
 const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
 /** Mounted over in every box. */
-const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm'];
+const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm', '/judge', '/farm'];
 const RUNNER_PATH = '/.rollout-farm-runner';
 
 export interface BoxImage {
