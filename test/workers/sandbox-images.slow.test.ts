@@ -8,9 +8,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { toValue } from '../../src/shared/json/json.ts';
 import type { Box } from '../../src/shared/sandbox.ts';
 import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts';
 import { runnerHash } from '../../src/workers/rollout/sandbox/image.ts';
+import { build, playActions } from './rollout/test-context.ts';
 import { bytes, LABELS, LIMITS, python, run } from './sandbox-contract.ts';
 
 const never = new AbortController().signal;
@@ -111,6 +113,32 @@ describe('an image', () => {
           cause: 'launch',
           launchError: { code: 'ENOENT' },
         });
+    });
+  });
+
+  test.each([
+    // what the task needs and the image lacks is the task's fault, and nobody's reward
+    ['sql-task', { schema_sql: '', seed_sql: '', task: '', expected_rows: [[1]] }, 'SELECT 1', 'environment_error'],
+    [
+      'code-task',
+      {
+        files: { 'a.py': '' },
+        task: '',
+        check: { command: ['python3', 'check.py'], files: { 'check.py': 'import a' } },
+      },
+      { 'a.py': 'x = 1' },
+      'environment_error',
+    ],
+    ['code-task', { files: { a: '' }, task: '', check: { command: ['make'] } }, { a: '1' }, 'environment_error'],
+    // what the action asks for in vain is its own
+    ['command', { files: {}, task: '', expected_stdout: '' }, ['sh', '-c', 'true'], -0.1],
+    ['command', { files: {}, task: '', expected_stdout: 'hello' }, ['tool', 'hello'], 1],
+    ['terminal', { files: {}, task: '', goal: { kind: 'has_file', path: 'made' } }, ['/bin/tool'], 1],
+  ])('without Python or a shell gives a %s a clear outcome (%j)', async (name, config, action, outcome) => {
+    await within(await imageOf(() => {}), async (box) => {
+      const environment = build(name, config, { box: async () => box });
+      const episode = await playActions(environment, [toValue(action)]);
+      expect(episode.status === 'completed' ? episode.totalReward : episode.cause).toBe(outcome);
     });
   });
 
