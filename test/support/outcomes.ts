@@ -58,6 +58,8 @@ export function settingsWith(fields: Partial<RunSettings> & { groups: number; si
       network: 'none',
       timeoutS: 5,
       outputKb: 64,
+      exec: true,
+      runtime: null,
       isolation: 'fresh',
     },
     pausedS: 3600,
