@@ -63,7 +63,7 @@ class Guard:
             self._find_class(*args)
 
     def _text(self, code: types.CodeType) -> None:
-        """Code of no file, run by the check itself: not what leads out of an expression, unless the check says that name."""
+        """Code of no file, run by the check itself: nothing that leads out of an expression, unless the check says it."""
         name = code.co_filename
         if name.startswith("<doctest "):
             if self._judge.is_candidates_module(name[9:].partition(".")[0].partition("[")[0]):

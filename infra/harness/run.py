@@ -59,7 +59,7 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
 
 
 def mentioned_in(hidden: List[str]) -> Any:
-    """Which names the check's text holds: `from solution import *` need not fetch the others, nor load what they are of."""
+    """Which names the check's text holds: a star import need not fetch the others, nor load what they are of."""
     text = ""
     for path in hidden:
         if path.endswith(".py"):
