@@ -118,9 +118,10 @@ class Fire {
       sight.close();
       await Promise.all(this.holding);
     }
-    await this.account(plan, follower);
+    // Cut short, there is nothing to hold an account of: all of it is ended at once.
+    if (!order.signal.aborted) await this.account(plan, follower);
     const fields = await this.ledger.fields().catch((): Record<string, string> => ({}));
-    await this.nothingIsLeft();
+    if (!order.signal.aborted) await this.nothingIsLeft();
     return {
       seed: String(order.seed),
       members: plan.members.length,
@@ -285,6 +286,7 @@ class Fire {
   }
 
   private blame(...what: string[]): void {
+    if (this.order.signal.aborted) return;
     for (const one of what) {
       this.violations.push(`${one} [seed ${this.order.seed}]`);
       this.order.tell(`VIOLATION ${one} [seed ${this.order.seed}]`);
