@@ -119,6 +119,14 @@ export class LedgerModel {
     this.member(g, m).leased = false;
   }
 
+  /** A run that rests takes back what nobody holds any more. */
+  rest(): void {
+    this.state = 'paused';
+    for (const [g, group] of this.groups.entries())
+      for (const [m, member] of group.members.entries())
+        if (!group.closed && member.token !== null && !member.leased) this.giveBack(g, m);
+  }
+
   /** A death from outside: nothing is charged. Gives how many it held. */
   bury(worker: string): number {
     let held = 0;

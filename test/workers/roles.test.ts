@@ -252,6 +252,7 @@ describe.concurrent('a verify worker', () => {
         const run = await farm.drive(TEXT);
         await rollout(farm, run.run);
         await verify(farm, run.run);
+        await collect(farm, run.run);
         expect(await run.end).toEqual({ state: 'stopped' });
         expect(await run.ledger.field('exit')).toBe('2');
         expect(await run.ledger.field('reason')).toMatch(/verifier refuses/);

@@ -212,7 +212,8 @@ class Walk {
   private async pause(): Promise<void> {
     const to = this.model.state === 'running' ? 'paused' : 'running';
     this.same(`set ${to}`, await this.ledger.setState(to, 'x'), this.model.state);
-    this.model.state = to;
+    if (to === 'paused') this.model.rest();
+    else this.model.state = to;
   }
 
   private worker(): MemberLedger {
