@@ -26,7 +26,8 @@ def take_streams(streams: List[int], kept: Dict[int, int]) -> None:
 
 def become(uid: int, gid: int, folder: str, env: Dict[str, str], own_proc: bool = False) -> None:
     """Drops for good. No capability is left: all user ids have left 0, and exec gains nothing (no-new-privs)."""
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     try:
         with open("/proc/self/oom_score_adj", "wb", 0) as file:
             file.write(b"1000")
