@@ -11,7 +11,7 @@ import sys
 
 import _socket
 
-from .process import become, take_streams
+from .process import become, prepare, take_streams
 from .wire import loads
 
 TYPE_CHECKING = False
@@ -22,11 +22,11 @@ CONTROL = 3
 _MESSAGE_BYTES = (1 << 20) + 4
 _CHANNEL = 1000
 _RESULT = 1001
-# What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs.
+# What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs. Not `random`, `threading`
+# and `logging`: what they do in every fork costs more than loading them in the grades that want them.
 _PREPARED = (
-    "_rollout_farm.run _rollout_farm.candidate _rollout_farm.popen typing re math collections functools itertools random"
-    " heapq bisect string copy operator json datetime decimal fractions dataclasses contextlib threading unittest"
-    " traceback linecache"
+    "_rollout_farm.popen typing re math collections functools itertools heapq bisect string copy operator json datetime"
+    " decimal fractions dataclasses contextlib unittest traceback linecache"
 ).split()
 
 
@@ -34,19 +34,16 @@ def main() -> None:
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CONTROL)
     from . import candidate, run  # noqa: F401
 
-    if sys.argv[1:] != ["warm"]:
-        control.send(b"R")
+    prepare()
+    warm = sys.argv[1:] == ["warm"]
+    for name in _PREPARED if warm else ():
+        __import__(name)
+    _freeze(warm)
+    control.send(b"R")
+    if not warm:
         if control.recv(1, _socket.MSG_PEEK):
             _become_judge(control)
         return
-    for name in _PREPARED:
-        __import__(name, fromlist=["*"])
-    import gc
-
-    # The forks' collections leave these pages shared.
-    gc.collect()
-    gc.freeze()
-    control.send(b"R")
     while control.recv(1, _socket.MSG_PEEK):
         try:
             child = os.fork()
@@ -59,6 +56,17 @@ def main() -> None:
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
+
+
+def _freeze(collect: bool) -> None:
+    """The forks' collections leave these pages shared."""
+    import gc
+
+    if collect:
+        gc.collect()
+    gc.freeze()
+    if "gc" not in sys.modules["_rollout_farm"].started and not collect:
+        del sys.modules["gc"]
 
 
 def _refuse(control: Any, error: BaseException) -> None:

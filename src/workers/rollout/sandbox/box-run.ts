@@ -64,6 +64,7 @@ export async function runToEnd(
   const abort = () => void link.send('K');
   const within = command.timeoutMs + GRACE_MS + (ahead?.withinMs ?? 0);
   let failed = false;
+  let over = false;
   try {
     const end = await link.ask<Buffer>(true, Math.min(within, LONGEST_MS), async (done) => {
       const input = command.stdin ?? new Uint8Array(0);
@@ -74,7 +75,7 @@ export async function runToEnd(
           await link.send('I', input.subarray(at, at + CHUNK_BYTES));
         await link.send(start.type, u32(command.timeoutMs), u32(command.outputBytes), ...start.parts);
         // what came before the start had nothing to end
-        if (failed || command.signal?.aborted) abort();
+        if (!over && (failed || command.signal?.aborted)) abort();
       };
       void send();
       return (frame) => {
@@ -85,7 +86,10 @@ export async function runToEnd(
         } else if (frame.type === 'o') stdout.take(frame.body);
         else if (frame.type === 'e') stderr.take(frame.body);
         else if (frame.type === 'r') said.take(frame.body);
-        else if (frame.type === 'z') done(frame.body);
+        else if (frame.type === 'z') {
+          over = true;
+          done(frame.body);
+        }
       };
     });
     command.signal?.throwIfAborted();
