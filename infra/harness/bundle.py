@@ -20,30 +20,33 @@ _LATER = ("inprocess", "popen", "commands")
 def load() -> None:
     folder = sys.modules[_PACKAGE].__path__[0]
     path = "%s/__pycache__/grade.%s.pyc" % (folder, sys.implementation.cache_tag)
-    data = _read(path)
-    if data is None:
+    file = _open(path)
+    if file < 0:
         _make(folder, path)
-        data = _read(path)
-    if data is None or data[: len(MAGIC_NUMBER)] != MAGIC_NUMBER:
+        file = _open(path)
+    if file < 0:
         return  # the usual imports do the same
     package = sys.modules[_PACKAGE]
     make = type(sys)
-    for name, code in marshal.loads(memoryview(data)[len(MAGIC_NUMBER) :]):
-        if name not in sys.modules:
-            module = make(name)
-            module.__package__ = _PACKAGE
-            module.__file__ = code.co_filename
-            sys.modules[name] = module
-            exec(code, module.__dict__)
-            setattr(package, name.rpartition(".")[2], module)
+    if os.read(file, len(MAGIC_NUMBER)) == MAGIC_NUMBER:
+        # One module after the other: they all use the memory of the first one's text.
+        while size := int.from_bytes(os.read(file, 4), "little"):
+            name, code = marshal.loads(os.read(file, size))
+            if name not in sys.modules:
+                module = make(name)
+                module.__package__ = _PACKAGE
+                module.__file__ = code.co_filename
+                sys.modules[name] = module
+                exec(code, module.__dict__)
+                setattr(package, name.rpartition(".")[2], module)
+    os.close(file)
 
 
-def _read(path: str) -> bytes | None:
+def _open(path: str) -> int:
     try:
-        with open(path, "rb", 0) as file:
-            return file.read()
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
+        return -1
 
 
 def _make(folder: str, path: str) -> None:
@@ -70,11 +73,12 @@ def _write(folder: str, path: str) -> None:
     for name in [name for name in sys.modules if name not in before and name.startswith(_PACKAGE + ".")]:
         source = "%s/%s.py" % (folder, name.rpartition(".")[2])
         with open(source, "rb") as file:
-            made.append((name, compile(file.read(), source, "exec", dont_inherit=True)))
+            one = marshal.dumps((name, compile(file.read(), source, "exec", dont_inherit=True)))
+            made.append(len(one).to_bytes(4, "little") + one)
     sys.dont_write_bytecode = False
     for name in _LATER:
         __import__("%s.%s" % (_PACKAGE, name))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "wb") as file:
-        file.write(MAGIC_NUMBER + marshal.dumps(made))
+        file.write(MAGIC_NUMBER + b"".join(made))
     os.rename(path + ".new", path)

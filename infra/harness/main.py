@@ -1,7 +1,11 @@
 """Starts the nursery. Nothing else stands here: a script's bytecode is never cached, a module's is."""
 
+import gc
 import sys
 
+# Nothing of what is loaded here is garbage.
+gc.disable()
+del sys.modules["gc"]
 # What a plain start has in memory: `import` does not look for these in the script's folder either.
 started = frozenset(sys.modules)
 # A name that no candidate's file has, so that `import wire` in a check still means the check's own.

@@ -65,8 +65,8 @@ def _freeze(collect: bool) -> None:
     if collect:
         gc.collect()
     gc.freeze()
-    if "gc" not in sys.modules["_rollout_farm"].started and not collect:
-        del sys.modules["gc"]
+    gc.enable()
+    del sys.modules["gc"]
 
 
 def _refuse(control: Any, error: BaseException) -> None:
