@@ -152,7 +152,7 @@ static int await(short events, uint64_t end) {
     if (now >= end) return ETIMEDOUT;
     struct pollfd fds[3] = {{.fd = 0, .events = POLLIN}, {.fd = child_signals, .events = POLLIN}, {.fd = control, .events = events}};
     uint64_t wait = (end - now) / 1000 + 1;
-    send_waiting();
+    send_urgent();
     if (poll(fds, 3, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) return ECANCELED;
     if (fds[2].revents) return 0;

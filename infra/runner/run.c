@@ -178,7 +178,7 @@ static void attend(struct job *job) {
                             {.fd = job->out[ERR][0], .events = POLLIN},
                             {.fd = job->out[RESULT][0], .events = POLLIN}};
     uint64_t wait = (end - now) / 1000 + 1;
-    send_waiting();
+    send_urgent();
     if (poll(fds, 6, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) {
       cause = ABORTED;
