@@ -81,7 +81,10 @@ class Judge(Peer):
         try:
             return super().request(operation, *values)
         except (StopIteration, StopAsyncIteration) as stop:
-            if operation in ("step", "await") or values[0] in ("__next__", "__anext__"):
+            if operation in ("step", "await"):
+                raise
+            # By identity of the operation first: an object of the candidate's would be asked whether it equals the name.
+            if operation == "operator" and values[0] in ("__next__", "__anext__"):
                 raise
             # As in a generator (PEP 479): it would end `all(map(f, ...))` early, and count as a pass.
             raise RuntimeError("the candidate's code raised %s" % type(stop).__name__) from stop
@@ -144,6 +147,8 @@ class Judge(Peer):
         if tag == "x":
             return self._exception(decoder, node)
         known = self.table.get(node[1])
+        # What the candidate hands out is its answer, also if the check made it once (`return self`).
+        self._made.discard(id(known))
         if tag == "O":
             cls = decoder.decode(node[2])
             return self.keep(node[1], make_object(cls)) if known is None else known
