@@ -37,6 +37,8 @@ class Judge(Peer):
         self.module_of: Any = None
         self.files: Any = None
         self.mentioned: Any = None
+        self.added_path: Any = None
+        self._path_sent: List[str] = []
         self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
@@ -244,6 +246,9 @@ class Judge(Peer):
         wanted = [sys.stdin is not self._stdin, builtins.input is not self._input]
         if wanted != self._input_sent:
             self._input_sent = extra["input"] = wanted
+        path = self.added_path() if self.added_path is not None else []
+        if path != self._path_sent:
+            self._path_sent = extra["path"] = path
         files = self.files.to_send() if self.files is not None else None
         if files:
             extra["files"] = files
