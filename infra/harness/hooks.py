@@ -23,7 +23,7 @@ class Hooks:
         self.judge = judge
         self.imports = imports
         self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
-        judge.files = JudgeFiles(judge, facts["hidden"])
+        judge.files = JudgeFiles(judge, facts["hidden"], facts["withheld"])
         self._guard = Guard(judge, facts["hidden"], sorted(self._files), self.candidates_file)
         self._modules: Dict[str, Callable[[Any], None]] = {
             "random": self._random,

@@ -91,11 +91,21 @@ class _State:
         return {**own, **dict(self.judge.request("get-many", self.module, self._names))}
 
     def stars(self) -> List[str]:
-        """No name of a built-in function (the check's `abs` and `all` stay Python's), and none that it never says."""
+        """No name of a built-in function (the check's `abs` and `all` stay Python's), none that the check has bound to
+        something of its own unless the task defines it, and none that it never says."""
         import builtins
 
-        known = self.judge.mentioned
-        names = [n for n in self._stars if not hasattr(builtins, n) and (known is None or known(n, True))]
+        judge = self.judge
+        known = judge.mentioned
+        bound = _globals_of_check()
+        names = [
+            n
+            for n in self._stars
+            if not hasattr(builtins, n)
+            and (n not in bound or n in judge.declared or n in judge.starred or id(bound[n]) in judge.numbers)
+            and (known is None or known(n, True))
+        ]
+        judge.starred.update(names)
         self._values = {}
         for name, value in self.judge.request("get-many", self.module, names):
             self._values[name] = self.judge.named(value, name)
@@ -108,6 +118,14 @@ class _State:
             return __import__(name)
         known = self._values.pop(name, self) if self._epoch == self.judge.epoch else self
         return self.get(name) if known is self else known
+
+
+def _globals_of_check() -> Dict[str, Any]:
+    """Of the file of the check's whose `from module import *` is at work."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith("/judge/"):
+        frame = frame.f_back
+    return frame.f_globals if frame is not None else {}
 
 
 class _Loader:

@@ -38,12 +38,32 @@ class Judge(Peer):
         self.files: Any = None
         self.mentioned: Any = None
         self.added_path: Any = None
+        # What the task says of itself (`names`, `functions`), and what stars of the candidate's have bound.
+        self.functions: frozenset = frozenset()
+        self.declared: frozenset = frozenset()
+        self.starred: set = set()
         self._path_sent: List[str] = []
         self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input
         self._input_sent = [False, False]
+        self.led_there = self._path_there
+        self._led: List[str] = []
+
+    def _path_there(self, text: str) -> str:
+        """A path in the check's folder, as the candidate can open it; what comes back of it is the check's again."""
+        if text[:7] != "/judge/" and text != "/judge":
+            return text
+        led = "/work" + text[6:]
+        if led not in self._led:
+            self._led.append(led)
+            self.led_here = self._path_here
+        return led
+
+    def _path_here(self, text: str) -> str:
+        known = text[:5] == "/work" and any(text == led or text.startswith(led.rstrip("/") + "/") for led in self._led)
+        return "/judge" + text[5:] if known else text
 
     # Kinds of stand-ins.
 
@@ -64,9 +84,10 @@ class Judge(Peer):
             self._mixed.add(id(value))
 
     def named(self, found: Any, name: str) -> Any:
-        """A class that the check reached by a name which says class, and by no other (rule.py, 4)."""
+        """A class that the check reached by a name which says class, and by no other (rule.py, 4); not by one that the
+        task has for a function."""
         if isinstance(found, StandInType):
-            if not name[:1].isupper():
+            if not name[:1].isupper() or name in self.functions:
                 self._misnamed.add(id(found))
             found._farm_named = id(found) not in self._misnamed
         return found
@@ -237,11 +258,16 @@ class Judge(Peer):
             return value
         raise value
 
+    def going(self, values: Any) -> None:
+        if self.files is not None and self.files.withheld:
+            self.files.named_in(values)
+
     def attach(self) -> Any:
         extra: Dict[str, Any] = {}
         environ: Dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
         if environ != self._environ:
             self._environ = dict(environ)
+            self.going(dict(environ))
             extra["environ"] = dict(os.environ)
         wanted = [sys.stdin is not self._stdin, builtins.input is not self._input]
         if wanted != self._input_sent:
