@@ -111,6 +111,7 @@ class Fire {
     const follower = new Follower(scene.run, scene.gatewayPorts);
     const sight = new Sight(scene.environment, scene.run, scene.logs);
     try {
+      await sight.ready();
       await this.burn(plan, sight);
       const over = await this.comesToItsEnd(plan.members.length);
       await follower.end(groups, over ? 30_000 : 0);
