@@ -18,7 +18,7 @@ import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
 /** The run is to last so many times as long as the faults hold. */
-const PACE = 1.5;
+const PACE = 2;
 const START_MS = 60_000;
 /** With no fault holding, some member is accepted within this: what pauses a run is tried again after 30 s at most. */
 const STUCK_MS = 90_000;
