@@ -90,7 +90,14 @@ class Judge(Peer):
             if not name[:1].isupper() or name in self.functions:
                 self._misnamed.add(id(found))
             found._farm_named = id(found) not in self._misnamed
+        elif type(found) is types.FunctionType and id(found) in self.numbers and self._asks_annotations():
+            notes = self.request("get", found, "__annotations__")
+            found.__annotations__ = notes if type(notes) is dict else {}
         return found
+
+    def _asks_annotations(self) -> bool:
+        said = self.mentioned
+        return said is not None and (said("__annotations__") or said("get_type_hints"))
 
     def was_raised_there(self, error: BaseException) -> bool:
         return "_farm_trace" in error.__dict__

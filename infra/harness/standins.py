@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _VALUE_BASES = {"int": int, "float": float, "complex": complex, "str": str, "bytes": bytes, "tuple": tuple,
                 "frozenset": frozenset}  # fmt: skip
 _CONTAINER_BASES = {"dict": dict, "list": list, "set": set, "bytearray": bytearray}
+# Comparisons by another name: of a list or set of the candidate's they are decided as `==` is (rule.py, 1).
+_QUERIES = frozenset("count index issubset issuperset isdisjoint union intersection difference symmetric_difference".split())
+_WITH_QUERIES = (list, set, bytearray)
 _LOCAL = frozenset(("__class__", "__dict__", "__slots__", "__module__", "__qualname__", "__name__", "__doc__"))
 # Python looks for these on any object or class of its own accord: nobody's business to be asked for.
 _NEVER = frozenset(
@@ -99,6 +102,8 @@ class _Attributes:
         if name in _NEVER or name.startswith("_farm_"):
             raise AttributeError(name)
         judge = type(self)._farm_judge  # type: ignore[attr-defined]
+        if name in _QUERIES and type(self)._farm_base in _WITH_QUERIES and not judge.was_made(self):  # type: ignore[attr-defined]
+            return getattr(judge.plain(self), name)
         return judge.named(judge.request("get", self, name), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
