@@ -88,10 +88,10 @@ const taskSchema = z.object({ id: z.string(), env: z.literal('code-task'), confi
 const completionSchema = z.object({
   task_id: z.string(),
   action: z.instanceof(Map),
-  label: z.enum(['pass', 'fail']).optional(),
+  label: z.enum(['pass', 'fail', 'timeout']).optional(),
 });
 
-/** tasks.jsonl and completions.jsonl, as a run takes them; a `label` says what the grade has to be. */
+/** tasks.jsonl and completions.jsonl, as a run takes them; a `label` says what the grade has to be (one that runs out of time fails). */
 function folderItems(folder: string, warm: boolean): Item[] {
   const tasks = new Map(rowsOf(folder, 'tasks.jsonl').map((row) => [taskSchema.parse(row).id, taskSchema.parse(row)]));
   return rowsOf(folder, 'completions.jsonl').map((row, i) => {
