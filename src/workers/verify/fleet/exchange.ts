@@ -11,7 +11,7 @@ const NOTHING = Buffer.alloc(0);
 const CALLS = 64;
 const FOLDER = new URL('.', import.meta.url);
 // What frees or ends something must run on a full Redis; so must a join, whose flights are bounded by those who wait.
-const PRELUDE = ['state', 'processes', 'cache', 'flights', 'calls'];
+const PRELUDE = ['state', 'limits', 'processes', 'cache', 'flights', 'calls'];
 const script = (name: string) => loadScript(FOLDER, name, { allowOom: true, prelude: PRELUDE });
 const JOIN = script('join');
 const TAKE = script('take');
