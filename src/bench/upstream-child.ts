@@ -47,7 +47,7 @@ const server = createServer((request, response) => {
     calls++;
     items += queries?.length ?? 1;
     const data = queries
-      ? { platform_id: 1, results: queries.map((_, index) => ({ index, status: 'ok', data: DATA })) }
+      ? { results: queries.map((_, index) => ({ index, status: 'ok', data: DATA })) }
       : DATA;
     setTimeout(() => reply({ ok: true, data }), latencyMs);
   });
