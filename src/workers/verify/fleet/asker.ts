@@ -104,6 +104,8 @@ export class FleetAsker {
       redis,
       exchange: this.exchange,
       calls: () => this.desk.tokens,
+      abandonMs: () => this.desk.abandonMs,
+      onAbandoned: (token) => this.desk.abandon(token),
       waiting: (olderThanMs) => this.waits.olderThan(olderThanMs),
       onLook: (flight, coded) => this.onLook(flight, coded),
       onReply: (reply) => this.handle(reply),

@@ -79,6 +79,8 @@ export interface ExchangeReply {
   own: Coded[];
   /** Other processes that hold permits, or permits, where that was asked. */
   names: string[];
+  /** Calls of this process, or parts of them, that hang and that nobody waits for any more. */
+  abandoned: string[];
   /** Flights that nobody has taken. */
   waiting: number;
 }
@@ -230,8 +232,11 @@ export class Exchange {
     return this.run(LEAVE, {}, keys);
   }
 
-  beat(mine: readonly string[], dead: readonly string[], keys: readonly string[]): Promise<ExchangeReply> {
-    return this.run(BEAT, { mine, dead }, keys);
+  beat(
+    { mine, dead, abandon }: { mine: readonly string[]; dead: readonly string[]; abandon: number },
+    keys: readonly string[],
+  ): Promise<ExchangeReply> {
+    return this.run(BEAT, { mine, dead, abandon }, keys);
   }
 
   private async run(
@@ -263,10 +268,10 @@ export class Exchange {
 const VALUED = 'vuxmoh';
 
 type RawCall = [token: Buffer, generation: Buffer, kind: Buffer, items: Buffer, queries: Buffer[]];
-type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[], number];
+type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[], number, Buffer[]?];
 
 function readReply(answer: unknown): ExchangeReply {
-  const [wake, events, calls, codes, values, names, waiting] = answer as Raw;
+  const [wake, events, calls, codes, values, names, waiting, abandoned = []] = answer as Raw;
   let at = 0;
   return {
     wakeMs: Number(wake.toString()),
@@ -277,6 +282,7 @@ function readReply(answer: unknown): ExchangeReply {
       value: VALUED.includes(code) ? (values[at++] as Buffer) : NOTHING,
     })),
     names: names.map(String),
+    abandoned: abandoned.map(String),
     waiting,
   };
 }
