@@ -12,16 +12,16 @@ import { z } from 'zod';
 import { missingError } from '../shared/errors.ts';
 import { ask } from '../shared/redis/embedded.ts';
 import { said } from './children.ts';
-import { type Arm, type Figure, measure, shown } from './figures.ts';
-import { GatewayBench, type GatewayRow, printGateway, SAMPLES } from './gateway.ts';
+import { type Arm, type Figure, measure } from './figures.ts';
+import { GatewayBench, type GatewayRow, SAMPLES } from './gateway.ts';
 import { startPython } from './python-arm.ts';
 
-const QUERIES = 256;
-const LATENCY_MS = 50;
-const STEP_MS = 2_000;
+export const QUERIES = 256;
+export const LATENCY_MS = 50;
+export const STEP_MS = 2_000;
 const BATCH = 50;
-const ROUNDS = 7;
-const LIBRARY = 'ambertrace-rlvr, 256 in its own process';
+export const ROUNDS = 7;
+export const LIBRARY = 'ambertrace-rlvr, 256 in its own process';
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 
 const askedSchema = z.strictObject({ ms: z.number(), cpuMs: z.number(), verdicts: z.int() });
@@ -230,25 +230,4 @@ class Bench {
 /** What was asked since the last look. */
 async function counts(baseUrl: string): Promise<z.infer<typeof countsSchema>> {
   return countsSchema.parse(await (await fetch(`${baseUrl}/counts`)).json());
-}
-
-export function printVerify(result: VerifyBench): string {
-  const percent = (x: number): string => `${(x * 100).toFixed(1)}%`;
-  const width = Math.max(...result.rows.map((r) => r.arm.length));
-  const lines = result.rows.map(
-    (r) =>
-      `${r.arm.padEnd(width)}  ideal ${String(r.ideal_ms).padStart(4)} ms  took ${shown(r.figure)} ms  ${r.over_ideal.toFixed(2)}x ideal  ${percent(r.share_of_step)} of the step`,
-  );
-  return [
-    `${QUERIES} queries, ${LATENCY_MS} ms a call, ${STEP_MS} ms of other step time; median of ${ROUNDS} rounds (spread), arms interleaved`,
-    ...lines,
-    `upstream items ${result.upstream.asked}, distinct queries ${result.upstream.distinct}; ${result.cpu_ms_per_query.toFixed(2)} ms of CPU a query`,
-    `the gateway by an upstream that answers at once, ${SAMPLES} samples a round:`,
-    ...printGateway(result.gateway),
-    ...(result.library_samples_per_s === null
-      ? []
-      : [`${LIBRARY} (batch path, no gateway): ${result.library_samples_per_s.toFixed(0)} samples/s`]),
-    ...result.notes,
-    '',
-  ].join('\n');
 }

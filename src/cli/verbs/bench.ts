@@ -6,7 +6,8 @@ import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
 import { benchQueue, printQueue } from '../../bench/queue.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
-import { benchVerify, printVerify } from '../../bench/verify.ts';
+import { benchVerify } from '../../bench/verify.ts';
+import { printVerify } from '../../bench/verify-print.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
 

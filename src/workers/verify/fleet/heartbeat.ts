@@ -3,7 +3,8 @@
 
 import type { Redis } from 'ioredis';
 import { isKnownDead } from '../../../shared/process-identity.ts';
-import type { Coded, Exchange, ExchangeReply } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Coded, ExchangeReply } from './exchange-reply.ts';
 
 export interface HeartbeatOptions {
   redis: Redis;

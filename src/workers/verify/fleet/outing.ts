@@ -1,7 +1,7 @@
 // One taken call on its way: itself, and the smaller calls that ask its queries again where it hangs. The first answer
 // to a query counts; a failure counts only when no other call with that query is out.
 
-import type { TakenCall, TakenItem } from './exchange.ts';
+import type { TakenCall, TakenItem } from './exchange-reply.ts';
 import type { Fate } from './settlement.ts';
 
 export interface Out {
