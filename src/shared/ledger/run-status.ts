@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
+import { isAboveHighWater } from '../redis/high-water.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
 import { readSettings } from './run-settings.ts';
@@ -32,11 +33,12 @@ export interface RunStatus {
 }
 
 const SLOWEST = 10;
+const FULL = 'Redis is above its high-water mark: nothing new is opened';
 
 /** Null if the ledger does not know the run. */
 export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
   const key = runKey(run);
-  const [fields, causes, inFlight, oldest, time, realm, workers] = await Promise.all([
+  const [fields, causes, inFlight, oldest, time, realm, workers, full] = await Promise.all([
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
@@ -44,6 +46,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     redis.time(),
     realmOf(redis, run),
     present(redis),
+    isAboveHighWater(redis),
   ]);
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
@@ -67,6 +70,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     run,
     ...stateOf(fields, driven, realm),
     ...(driven ? pauseOf(fields, nowMs) : {}),
+    ...(open && full && int('next') < int('groups') ? { reason: FULL } : {}),
     ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
     groups: { planned: int('groups'), closed: int('closed') },
     members: {
