@@ -3,7 +3,8 @@
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
 --   :run        hash    settings, state, clock, counters, the driver's and the collector's marks
---   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q
+--   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
+--                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
 --   :due:LANE   zset    open members "g-m" that wait for a place in the fleet's window, by the time (ms) from which they may have one
 --   :live       zset    members "g-m" that have a place (queued or at work; K.q names its lane), by the time (ms) at which they are looked at again
 --   :flight     zset    begun members "g-m" by the time of their first begin
@@ -141,7 +142,7 @@ end
 -- Takes the outcome of member m, whose right to speak has been checked, and closes the group if that was all it waited for.
 local function settle(g, m, status, text, blobs, cause)
   local key = group_key(g)
-  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b')
+  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b', m .. '.i', m .. '.ds', m .. '.dn', m .. '.da')
   redis.call('HSET', key, m .. '.o', text, m .. '.s', 'accepted')
   if blobs ~= '' then redis.call('HSET', key, m .. '.b', blobs) end
   leave_place(g, m)
@@ -178,7 +179,7 @@ local function give_back(g, m, delay)
   local f = redis.call('HMGET', key, m .. '.s', 'lane')
   local stage = (f[1] == 'verifying' or f[1] == 'rolled') and 'rolled' or 'open'
   leave_place(g, m)
-  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p')
+  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p', m .. '.i')
   redis.call('HSET', key, m .. '.s', stage)
   redis.call('ZADD', due_key(lane_of(stage, f[2])), delay > 0 and now() + delay or 0, g .. '-' .. m)
 end

@@ -24,6 +24,7 @@ const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
+const SIT = defineScript('sit', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
 const SET_FIELD = defineScript('set-field', { allowOom: true });
 const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
@@ -38,6 +39,8 @@ export interface DueMember {
   lane: MemberLane;
   /** Number of the begin to come, for the job's id. */
   next: number;
+  /** A worker died under it: it travels by itself, and is begun where nothing else is at work. */
+  alone: boolean;
 }
 
 /** Where the open members of one lane stand. */
@@ -121,6 +124,11 @@ export class RunLedger {
     await UNDRIVE.call(this.redis, this.run, [owner]);
   }
 
+  /** A sitting of its driver begins: the rate is counted anew, by Redis's clock. */
+  async sit(): Promise<void> {
+    await SIT.call(this.redis, this.run, []);
+  }
+
   /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
   async openGroups(
     epoch: string,
@@ -142,9 +150,10 @@ export class RunLedger {
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
     if (flat.length === 0) return { members, lanes: null };
-    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 3) {
+    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      members.push({ group, member, lane: flat[i + 1] as MemberLane, next: Number(flat[i + 2]) });
+      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane, string, string];
+      members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
     }
     return { members, lanes: laneCounts(flat.map(Number)) };
   }
@@ -158,7 +167,7 @@ export class RunLedger {
     return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
   }
 
-  /** Gives back what a dead worker held. An empty signature is a death from outside. */
+  /** Gives back what a dead worker held. An empty signature is a death from outside. `poisonDeaths`: of one member that was alone. */
   async bury(worker: string, signature: string, poisonDeaths: number): Promise<number> {
     return (await BURY.call(this.redis, this.run, [worker, signature, poisonDeaths])) as number;
   }
