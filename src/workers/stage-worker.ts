@@ -63,7 +63,8 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
       (members: readonly MemberKey[]) =>
       async (begun: Begun): Promise<void> => {
         const played = begun.map((attempt, i) => {
-          if (!('refused' in attempt)) return at(() => perform(attempt, run, attempts.start(attempt, lane, work.phase)));
+          if (!('refused' in attempt))
+            return at(() => perform(attempt, run, attempts.start(attempt, lane, work.phase)));
           const member = members[i] as MemberKey;
           if (attempt.refused === 'suspect') suspects.push(member);
           return log.debug({ run: job.run, ...member, why: attempt.refused }, 'not begun');

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { Driver, type DriverEnd } from '../../src/producer/driver.ts';
@@ -12,10 +15,14 @@ import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
 let shared: TestRedis;
+const store = mkdtempSync(path.join(tmpdir(), 'farm-test-driver-'));
 beforeAll(async () => {
   shared = await startRedis();
 });
-afterAll(() => shared.close());
+afterAll(async () => {
+  await shared.close();
+  rmSync(store, { recursive: true });
+});
 
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
 const log = pino({ level: 'silent' });
@@ -38,7 +45,7 @@ async function openRun({ onTestFinished }: TestContext, shape: Shape) {
   const { groups, size, server = shared } = shape;
   const run = `driver-${++runs}`;
   const ledger = new RunLedger(server.redis, run);
-  const settings = settingsWith({ ...shape, inFlight: shape.inFlight ?? 512, pausedS: shape.pausedS ?? 3600 });
+  const settings = settingsWith({ ...shape, store, inFlight: shape.inFlight ?? 512, pausedS: shape.pausedS ?? 3600 });
   await ledger.open({
     settings: writeSettings(settings),
     size,

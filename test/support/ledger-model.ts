@@ -151,7 +151,9 @@ export class LedgerModel {
   /** Charges nobody. A signature makes suspects; only one that was alone each time is set aside. Gives how many it held. */
   bury(worker: string, signature: string, poison: number): number {
     const held = [...this.groups.entries()].flatMap(([g, group]) =>
-      [...group.members.entries()].filter(([, x]) => !group.closed && x.worker === worker).map(([m]) => [g, m] as const),
+      [...group.members.entries()]
+        .filter(([, x]) => !group.closed && x.worker === worker)
+        .map(([m]) => [g, m] as const),
     );
     for (const [g, m] of held) {
       const member = this.member(g, m);

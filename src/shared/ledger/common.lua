@@ -2,7 +2,8 @@
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
---   :run        hash    settings, state, clock, counters, the driver's and the collector's marks
+--   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id of the Redis
+--                       whose ledger was last compared with the store)
 --   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
 --                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
 --   :due:LANE   zset    open members "g-m" that wait for a place in the fleet's window, by the time (ms) from which they may have one
@@ -195,6 +196,23 @@ local function lane_counts(answer)
     answer[#answer + 1] = tostring(out + waiting)
   end
   return answer
+end
+
+-- The server that runs now, and whether it is the one whose ledger was last compared with the store: one that was restarted
+-- may have lost what was acknowledged, and one that took over may never have had it.
+local function server_id()
+  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
+end
+
+local function same_server()
+  local known = run_field('server')
+  return not known or known == server_id()
+end
+
+-- The run was paused now, for its reason. A pause lasts until something is accepted: one that is tried again and comes back is the same.
+local function pause_began()
+  if run_field('paused_at') ~= run_field('accepted') then redis.call('HSET', RUN, 'paused_at', run_field('accepted'), 'paused_since', now()) end
+  redis.call('HSET', RUN, 'paused_reason', run_field('reason'))
 end
 
 local function drives(epoch)

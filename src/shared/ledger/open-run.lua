@@ -4,5 +4,5 @@
 if redis.call('EXISTS', RUN) == 1 then return 0 end
 redis.call('HSET', RUN, unpack(ARGV))
 redis.call('HSET', RUN, 'state', 'running', 'clock', 0, 'ticked', now(), 'created', now(), 'next', 0, 'closed', 0, 'committed', 0, 'shards', 0,
-  'accepted', 0, 'completed', 0, 'no_result', 0, 'late', 0, 'driver_epoch', 0)
+  'accepted', 0, 'completed', 0, 'no_result', 0, 'late', 0, 'driver_epoch', 0, 'server', server_id())
 return 1

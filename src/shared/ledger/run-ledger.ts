@@ -24,6 +24,7 @@ const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
+const RECONCILED = defineScript('reconciled', { allowOom: true });
 const SIT = defineScript('sit', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
 const SET_FIELD = defineScript('set-field', { allowOom: true });
@@ -63,8 +64,30 @@ export interface Tick {
   lanes: Record<MemberLane, LaneCount>;
 }
 
+/** What a run is opened with. */
+const OPENING = [
+  'settings',
+  'groups',
+  'size',
+  'close',
+  'at_least',
+  'deadline_ms',
+  'slot_wait_ms',
+  'refill',
+  'max_attempts',
+] as const;
+
+/** Redis is another server than the one whose ledger was compared with the store. */
+export class RedisChanged extends Error {
+  constructor(run: string) {
+    super(`run ${run}: Redis came back as another server, and its ledger was not compared with the store yet`);
+  }
+}
+
 export class RunLedger {
   readonly run: string;
+  /** The server on which the last shard's boundaries were fixed. */
+  private fixedOn = '';
   private readonly redis: Redis;
 
   constructor(redis: Redis, run: string) {
@@ -84,6 +107,23 @@ export class RunLedger {
 
   fields(): Promise<Record<string, string>> {
     return this.redis.hgetall(`${runKey(this.run)}:run`);
+  }
+
+  /** What it was opened with, so that it can be opened again where Redis has forgotten it; null if it is not there. */
+  async opening(): Promise<Record<string, string> | null> {
+    const values = await this.redis.hmget(`${runKey(this.run)}:run`, ...OPENING);
+    const known = OPENING.flatMap((name, i) => (typeof values[i] === 'string' ? [[name, values[i]] as const] : []));
+    return known.length === OPENING.length ? Object.fromEntries(known) : null;
+  }
+
+  /** Id of the Redis that runs now: another one after every start. */
+  async server(): Promise<string> {
+    return /^run_id:(\w+)/m.exec(await this.redis.info('server'))?.[1] ?? '';
+  }
+
+  /** The ledger on `server` follows the store. False if Redis is another one by now. */
+  async reconciled(server: string): Promise<boolean> {
+    return (await RECONCILED.call(this.redis, this.run, [server])) === 1;
   }
 
   async setField(name: string, value: string): Promise<void> {
@@ -112,7 +152,7 @@ export class RunLedger {
     return (await ADOPT.call(this.redis, this.run, args)) === 1;
   }
 
-  /** The driver's lease: our epoch, or who holds it. `dead`: an owner known to be gone. */
+  /** The driver's lease: our epoch, or who holds it ('' where the ledger does not know the run). `dead`: an owner known to be gone. */
   async drive(owner: string, dead = ''): Promise<{ epoch: string } | { heldBy: string; leftMs: number }> {
     const answer = (await DRIVE.call(this.redis, this.run, [owner, DRIVER_LEASE_MS, dead])) as string[];
     return answer[0] === 'yours'
@@ -158,10 +198,10 @@ export class RunLedger {
     return { members, lanes: laneCounts(flat.map(Number)) };
   }
 
-  /** Advances the clock, closes what its deadline reached; null if we are not the driver. */
-  async tick(epoch: string): Promise<Tick | null> {
-    const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS])) as string[];
-    if (answer[0] === 'lost') return null;
+  /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */
+  async tick(epoch: string, look = true): Promise<Tick | 'lost' | 'changed'> {
+    const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS, look ? 1 : 0])) as string[];
+    if (answer[0] === 'lost' || answer[0] === 'changed') return answer[0];
     const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
     const lanes = laneCounts(counts);
     return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
@@ -191,13 +231,14 @@ export class RunLedger {
       limits.final ? 1 : 0,
     ])) as string[];
     if (answer.length === 0) return null;
+    if (answer[0] === 'changed') throw new RedisChanged(this.run);
+    this.fixedOn = answer[4] as string;
     return { number: Number(answer[0]), from: Number(answer[1]), to: Number(answer[2]), link: answer[3] as string };
   }
 
   async commit(shard: { number: number; from: number; to: number; link: string }): Promise<'committed' | 'superseded'> {
-    return (await COMMIT.call(this.redis, this.run, [shard.number, shard.from, shard.to, shard.link])) as
-      | 'committed'
-      | 'superseded';
+    const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn];
+    return (await COMMIT.call(this.redis, this.run, args)) as 'committed' | 'superseded';
   }
 
   /** Closed groups `from`..`to` that are still in the stream, in order. */

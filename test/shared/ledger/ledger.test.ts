@@ -301,7 +301,7 @@ describe('a run', () => {
     expect(await ledger.drive('other')).toMatchObject({ heldBy: 'driver' });
     const taken = await ledger.drive('other', 'driver');
     expect(taken).toHaveProperty('epoch');
-    expect(await ledger.tick(epoch)).toBeNull();
+    expect(await ledger.tick(epoch)).toBe('lost');
     expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toBeNull();
     expect(await ledger.openGroups(epoch, 1, [{ taskId: 'x', place: PLACE, lane: 'rollout' as const }])).toBe(-1);
   });
