@@ -40,7 +40,9 @@ it('does not take a worker for gone whom a Redis that was away could not hear', 
   // As it stands when Redis was silent for longer than an announcement is good for.
   await server.redis.zadd('farm:workers', Date.now() - 20_000, 'rollout shared rollout-unheard');
   expect(await present(server.redis)).toEqual([]);
-  expect(await perhapsPresent(server.redis)).toEqual([{ role: 'rollout', realm: 'shared', worker: 'rollout-unheard' }]);
+  expect(await perhapsPresent(server.redis)).toEqual([
+    { role: 'rollout', realm: 'shared', worker: 'rollout-unheard', slots: {} },
+  ]);
   await server.redis.del('farm:workers');
 });
 
