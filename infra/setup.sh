@@ -17,10 +17,11 @@ has_image() { [ "$(docker image inspect --format '{{index .Config.Labels "rollou
 has_base() { has_image rollout-farm/python:latest "$("$infra/sandbox/image.sh" --hash)"; }
 has_runner() { docker image inspect "$runner_tag" >/dev/null 2>&1; }
 has_redis() { { [ -n "${REDIS_URL:-}" ] && [ -z "$tests" ]; } || command -v redis-server >/dev/null; }
+has_musl() { [ -z "$tests" ] || command -v musl-gcc >/dev/null; }
 has_python() { [ -z "$tests" ] || [ -x /usr/bin/python3 ]; }
 # What `bench chaos` needs for clocks that jump and cables that are cut.
 has_faults() { [ -z "$tests" ] || { ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 && command -v ip >/dev/null; }; }
-done_already() { command -v docker >/dev/null && has_redis && has_python && has_faults && answers && has_base && has_runner; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -50,6 +51,7 @@ need docker docker.io 'Docker (the command and an engine)'
 has_redis || { packages+=(redis-server); names+=('redis-server 7.0 or newer'); }
 has_python || { packages+=(python3); names+=('python3'); }
 has_faults || { packages+=(libfaketime iproute2); names+=('libfaketime and iproute2'); }
+has_musl || need musl-gcc musl-tools 'musl-gcc (musl-tools)'
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap
   has_runner || need musl-gcc musl-tools 'musl-gcc (musl-tools)'

@@ -30,7 +30,8 @@ class Commands:
     def communicate(self, number: int, data: Any, timeout: Any) -> Optional[Tuple[Any, Any, Any]]:
         process = self._running[number]
         try:
-            out, err = process.communicate(data if process.stdin is not None and not process.stdin.closed else None, timeout)
+            fed = process.stdin is not None and not process.stdin.closed
+            out, err = process.communicate(data if fed else None, timeout)
         except subprocess.TimeoutExpired:
             return None
         return process.returncode, out, err

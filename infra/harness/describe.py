@@ -113,7 +113,9 @@ class Describer:
         mro = _mro(cls)
         kind = self._kind(cls, mro)
         # What a built-in value does itself, the judge's own does; only what the candidate's classes change is named.
-        asked = [base for base in mro[:-1] if base.__module__ not in ("builtins", "enum")] if "value" in kind else mro[:-1]
+        asked = mro[:-1]
+        if "value" in kind:
+            asked = [base for base in asked if base.__module__ not in ("builtins", "enum")]
         special = sorted({name for base in asked for name in _dict(base) if name in SPECIAL})
         if _hash(mro) is None:
             special = [*special, "unhashable"]
@@ -160,7 +162,8 @@ class Describer:
         name = name_of(cls)
         args = BaseException.__dict__["args"].__get__(error)
         if isinstance(error, OSError) and len(args) == 2 and error.filename is not None:
-            args = (*args, error.filename) if error.filename2 is None else (*args, error.filename, None, error.filename2)
+            both = error.filename2 is not None
+            args = (*args, error.filename, None, error.filename2) if both else (*args, error.filename)
         try:
             crossed = encoder.encode(tuple(args))
         except Uncrossable:

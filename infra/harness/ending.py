@@ -22,7 +22,9 @@ class Ending:
         self._token = token
         self._pid = os.getpid()
 
-    def report(self, completed: bool, code: int, why: Optional[str] = None, refused: Optional[List[str]] = None) -> None:
+    def report(
+        self, completed: bool, code: int, why: Optional[str] = None, refused: Optional[List[str]] = None
+    ) -> None:
         if self._fd < 0 or os.getpid() != self._pid:
             return
         line = {"completed": completed, "exit": code, "token": self._token}

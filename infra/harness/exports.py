@@ -150,7 +150,7 @@ class Exports:
             raise AttributeError("not to be asked from here")
         # A mock's own methods and records are the check's evidence.
         if name.startswith("_") or not self.is_open(value) or _is_mock(value) and hasattr(type(value), name):
-            raise AttributeError("'%s' object has no attribute '%s' to be asked from here" % (type(value).__name__, name))
+            raise AttributeError("'%s' object has no '%s' to be asked from here" % (type(value).__name__, name))
 
 
 def _is_mock(value: Any) -> bool:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
     _Mark = Tuple[str, tuple, tuple, str]
 
+# What leads from an expression to the process around it. Text that a check runs may be the candidate's answer.
+_LEADING = frozenset(
+    "gc ctypes inspect exit quit eval exec compile open getattr setattr delattr vars globals locals breakpoint modules"
+    " gi_frame gi_code cr_frame ag_frame tb_frame f_back f_globals f_locals f_builtins settrace setprofile".split()
+)
 _TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
 
 
@@ -45,6 +50,8 @@ class Guard:
 
     def __call__(self, event: str, args: tuple) -> None:
         if event == "exec":
+            if type(args[0]) is types.CodeType and args[0].co_filename[:1] == "<":
+                self._text(args[0])
             # A check that has read none of its files may well run text of its own that says the same.
             if self._was_read:
                 self._exec(args[0])
@@ -54,6 +61,20 @@ class Guard:
                 self._was_read = bool(self._is_candidates(args[0])) or bool(self._judge.files.fetched)
         elif event == "pickle.find_class":
             self._find_class(*args)
+
+    def _text(self, code: types.CodeType) -> None:
+        """Code of no file, run by the check itself: nothing that leads out of an expression, unless the check says it."""
+        name = code.co_filename
+        if name.startswith("<doctest "):
+            if self._judge.is_candidates_module(name[9:].partition(".")[0].partition("[")[0]):
+                raise self._judge.refuse("examples in the candidate's own documentation, to be run by the check")
+            return
+        if name.startswith("<frozen") or sys._getframe(2).f_code.co_filename not in self._own:
+            return
+        for mark in _marks(code):
+            for used in mark[2]:
+                if (used in _LEADING or used.startswith("_")) and not self._judge.mentioned(used):
+                    raise self._judge.refuse("text that the check runs and that asks for %s" % used)
 
     def _exec(self, code: Any) -> None:
         if type(code) is not types.CodeType or code.co_filename.startswith(_TRUSTED) or code.co_filename in self._own:

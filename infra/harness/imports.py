@@ -64,10 +64,9 @@ class StandInModule(types.ModuleType):
 
 
 class _State:
-    def __init__(self, module: StandInModule, judge: Any, mentioned: Any) -> None:
+    def __init__(self, module: StandInModule, judge: Any) -> None:
         self.module = module
         self.judge = judge
-        self._mentioned = mentioned
         self._names: List[str] = []
         self._stars: List[str] = []
         self._epoch = -1
@@ -95,7 +94,8 @@ class _State:
         """No name of a built-in function (the check's `abs` and `all` stay Python's), and none that it never says."""
         import builtins
 
-        names = [n for n in self._stars if not hasattr(builtins, n) and self._mentioned(n)]
+        known = self.judge.mentioned
+        names = [n for n in self._stars if not hasattr(builtins, n) and (known is None or known(n, True))]
         self._values = {}
         for name, value in self.judge.request("get-many", self.module, names):
             self._values[name] = self.judge.named(value, name)
@@ -158,8 +158,8 @@ class Imports:
         self._own_tops = tops_of(facts["own"])
         self._tops = tops_of(others)
         self._pending: Dict[str, StandInModule] = {}
-        self.mentioned: Any = None
         judge.module_of = self.module_of
+        judge.is_candidates_module = self._is_candidates
 
     def install(self) -> None:
         sys.meta_path[:] = [_Front(self), BuiltinImporter, FrozenImporter, _ImagePath(), _Rear(self)]
@@ -210,7 +210,7 @@ class Imports:
     def standin(self, name: str) -> StandInModule:
         made = self._pending.pop(name, None) or StandInModule(name)
         if not hasattr(made, "_farm_state"):
-            made._farm_state = _State(made, self.judge, self.mentioned)
+            made._farm_state = _State(made, self.judge)
         self._pending[name] = made
         return made
 
@@ -222,7 +222,7 @@ class Imports:
         if isinstance(known, StandInModule) and id(known) not in judge.numbers:
             return known
         made = StandInModule(name)
-        made._farm_state = _State(made, judge, self.mentioned)
+        made._farm_state = _State(made, judge)
         return made
 
 

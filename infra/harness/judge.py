@@ -36,6 +36,8 @@ class Judge(Peer):
         self.refused: List[str] = []
         self.module_of: Any = None
         self.files: Any = None
+        self.mentioned: Any = None
+        self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input

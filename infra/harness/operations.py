@@ -1,4 +1,4 @@
-"""Special methods by the operation that Python itself would do for them: reflected operands and NotImplemented included."""
+"""Special methods by the operation that Python itself would do: reflected operands and NotImplemented included."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
     judge = Judge(Channel(fd), ending, lambda name: imports.is_check_module(name))
     imports = Imports(judge, facts)
     imports.install()
-    imports.mentioned = mentioned_in(facts["hidden"])
+    judge.mentioned = mentioned_in(facts["hidden"])
     Hooks(judge, imports, facts).install()
     main = new_main("/judge/" + facts["check"])
     code = 1
@@ -59,15 +59,14 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
 
 
 def mentioned_in(hidden: List[str]) -> Any:
-    """Which names the check's text holds: `from solution import *` need not fetch the others, nor load what they are of."""
+    """Which names the check's text holds: a star import need not fetch the others, nor load what they are of."""
     text = ""
     for path in hidden:
         if path.endswith(".py"):
             with open("/judge/" + path, encoding="utf-8", errors="replace") as file:
                 text += file.read()
-    if any(word in text for word in ("eval(", "exec(", "globals(", "locals(", "vars(", "dir(")):
-        return lambda name: True
-    return lambda name: name in text
+    dynamic = any(word in text for word in ("eval(", "exec(", "globals(", "locals(", "vars(", "dir("))
+    return lambda name, star=False: dynamic and star or name in text
 
 
 def new_main(path: str) -> types.ModuleType:

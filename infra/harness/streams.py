@@ -41,8 +41,8 @@ class Capture:
     def install(self) -> None:
         for number, name in ((1, "stdout"), (2, "stderr")):
             file = io.TextIOWrapper(
-                io.BufferedWriter(_Raw(self, number)), "utf-8", "surrogateescape" if number == 1 else "backslashreplace",
-                write_through=number == 2,
+                io.BufferedWriter(_Raw(self, number)), "utf-8",
+                "surrogateescape" if number == 1 else "backslashreplace", write_through=number == 2,
             )  # fmt: skip
             file.mode = "w"
             self._files.append(file)

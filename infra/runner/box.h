@@ -87,5 +87,6 @@ void run_grade(const struct frame *frame);
 // files.c, reset.c
 void write_files(const struct frame *frame);
 void list_files(const struct frame *frame);
+void fit_folders(void);                   // once, before the first command
 void reset_box(void);
 #endif

@@ -32,6 +32,7 @@ int main(void) {
   wire_wait(&frame);
   take_settings(&frame);
   watchdog_start();
+  fit_folders();
   send_u32('h', 2, (uint32_t)getpid());
   for (;;) {
     wire_wait(&frame);

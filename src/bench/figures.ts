@@ -26,7 +26,7 @@ export async function measure(arms: readonly Arm[], rounds: number): Promise<Fig
   return arms.map((arm, i) => figureOf(arm.name, values[i] ?? []));
 }
 
-function figureOf(arm: string, values: readonly number[]): Figure {
+export function figureOf(arm: string, values: readonly number[]): Figure {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   const median =

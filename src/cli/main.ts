@@ -225,15 +225,22 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
-  verb('bench', 'a benchmark, with its baseline in the same run (verify, queue), or the farm under fire (chaos)')
+  verb(
+    'bench',
+    'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
+  )
     .argument('NAME')
     .option('--json', 'one JSON object')
-    .option('--seed <N>', 'chaos: fixes the schedule of faults; without it one is drawn and shown', integer)
+    .option('--seed <N>', 'sandbox, chaos: fixes what is drawn; without it one is drawn and shown', integer)
     .option('--kills <K>', 'chaos: how often something is killed', number)
     .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
     .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
     .option('--members <M>', 'chaos: members of the run', count)
     .option('--minutes <T>', 'chaos: in which it must be done', count)
+    .option('--full', 'sandbox: longer, at every width')
+    .option('--grades <N>', 'sandbox: so many grades, one after another, and the memory that they take', count)
+    .option('--tasks <DIR>', 'sandbox: grades of its tasks.jsonl and completions.jsonl')
+    .option('--trusted', 'sandbox: those completions are harmless and may run without a sandbox too')
     .action(
       run(
         async (
@@ -246,6 +253,10 @@ function program(set: (exit: number) => void): Command {
             only: string[];
             members?: number;
             minutes?: number;
+            full?: boolean;
+            grades?: number;
+            tasks?: string;
+            trusted?: boolean;
           },
         ) =>
           (await import('./verbs/bench.ts')).bench({
@@ -257,6 +268,10 @@ function program(set: (exit: number) => void): Command {
             only: o.only,
             members: o.members ?? null,
             minutes: o.minutes ?? null,
+            full: o.full ?? false,
+            grades: o.grades ?? null,
+            tasks: o.tasks ?? null,
+            trusted: o.trusted ?? false,
           }),
       ),
     );

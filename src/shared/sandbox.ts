@@ -15,6 +15,10 @@ export interface SandboxLimits {
   timeoutMs: number;
   /** Kept of stdout and of stderr, each, in bytes; the rest is counted and dropped while it streams. */
   outputBytes: number;
+  /** Whether files that were written may be executed. */
+  exec: boolean;
+  /** The engine's runtime by its name there (`runsc` is gVisor); null: its default. */
+  runtime: string | null;
   /** Episodes that name the same may have one box in turn, reset between them; absent or null: a box of the episode's own. */
   recycle?: string | null;
 }
@@ -29,6 +33,8 @@ export const DEFAULT_LIMITS: Readonly<SandboxLimits> = {
   network: 'none',
   timeoutMs: 10_000,
   outputBytes: 256 * 1024,
+  exec: true,
+  runtime: null,
 };
 
 export interface Command {
@@ -58,6 +64,8 @@ export interface CommandResult {
   oomKilled: boolean;
   /** Forks were refused by the pids limit while it ran. */
   pidsExceeded: boolean;
+  /** A folder of the box was full when it ended, or it was killed for a file that grew too large. */
+  diskFull: boolean;
   /** Wall time of the command itself, ms. */
   wallMs: number;
 }
@@ -173,12 +181,15 @@ export interface EngineFacts {
   id: string;
   memoryMb: number;
   cpus: number;
+  /** As images are named for: amd64, arm64, … */
+  architecture: string;
+  runtimes: string[];
 }
 
 export interface SandboxDriver {
   readonly kind: 'docker' | 'subprocess';
-  /** Throws FarmError (exit 3) if the engine does not answer or `image` is not there; says how to get it. Prepares the image once. */
-  prepare(image: string): Promise<{ imageId: string; runnerHash: string | null }>;
+  /** Throws FarmError (exit 3) if the engine does not answer, has no such runtime, or `image` is not there; says how to get it. Prepares the image once. */
+  prepare(image: string, runtime?: string | null): Promise<{ imageId: string; runnerHash: string | null }>;
   /** Whether the engine answers now: tells a lost box from a lost engine. Never throws. */
   answers(): Promise<boolean>;
   /** Throws if it does not answer. */

@@ -139,7 +139,8 @@ describe('farm run', () => {
       return farm.processes.length === 0;
     });
     expect((await killed.ended).code).toBeNull();
-    await until('the boxes have ended', () => farm.containers.length === 0, { withinMs: 30_000, everyMs: 250 });
+    // one that was created and not yet started has nothing that could end it: the next command removes it
+    await until('the boxes have ended', () => farm.running.length === 0, { withinMs: 30_000, everyMs: 250 });
     const resumed = JSON.parse(await succeed(farm, 'run', spec, '--run-id', 'k', '--json')) as RunStatus;
     expect(resumed).toMatchObject({ state: 'done', members: { completed: 32, no_result: 0 } });
     const records = await expectWhole(farm, 'k', 8, 4);

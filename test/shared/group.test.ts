@@ -9,32 +9,8 @@ import {
   renderGroup,
 } from '../../src/shared/group.ts';
 import type { Member } from '../../src/shared/outcome.ts';
+import { completedWith } from '../support/outcomes.ts';
 
-const sha256 = 'e'.repeat(64);
-
-function completed(member: number, reward: number): Member {
-  return {
-    member,
-    status: 'completed',
-    reward,
-    components: { env: reward },
-    attempts: 1,
-    steps: 1,
-    seconds: 0.5,
-    diagnostics: [],
-    trajectory: { key: `sha256/${sha256}`, sha256, bytes: 3 },
-    certificate: {
-      trajectory_sha256: sha256,
-      env: 'guess',
-      image: null,
-      runner: null,
-      isolation: 'none',
-      grade: 'outside',
-      reward,
-      report_sha256: null,
-    },
-  };
-}
 const lost = (member: number): Member => ({
   member,
   status: 'no_result',
@@ -125,7 +101,7 @@ describe('the figures of a group', () => {
 
 describe('a group’s record', () => {
   it('counts only completed members, and gives the others neither reward nor advantage', () => {
-    const record = renderGroup(identity, closed([lost(0), completed(1, 1), lost(2), completed(3, 0)]));
+    const record = renderGroup(identity, closed([lost(0), completedWith(1, 1), lost(2), completedWith(3, 0)]));
     expect(record).toMatchObject({ mean: 0.5, cursor: 'abc123-1', run: 'r', group: 4, policy_version: null });
     expect(record.members.map((m) => 'advantage' in m && Math.sign(m.advantage))).toEqual([false, 1, false, -1]);
     expect(record.members[0]).toEqual(lost(0));

@@ -94,9 +94,18 @@ export class TestFarm {
 
   /** Ids of the containers that carry this farm's label, whatever state they are in. */
   get containers(): string[] {
+    return this.listed('-aq');
+  }
+
+  /** Those that run. */
+  get running(): string[] {
+    return this.listed('-q');
+  }
+
+  private listed(which: string): string[] {
     const id = this.farmId;
     if (id === null) return [];
-    const args = ['ps', '-aq', '--filter', `label=rollout-farm.farm=${id}`];
+    const args = ['ps', which, '--filter', `label=rollout-farm.farm=${id}`];
     return execFileSync('docker', args, { encoding: 'utf8' }).split('\n').filter(Boolean);
   }
 

@@ -20,7 +20,7 @@ export class GatedSandbox implements SandboxDriver {
     this.gates.clear();
   }
 
-  prepare: SandboxDriver['prepare'] = (image) => this.inner.prepare(image);
+  prepare: SandboxDriver['prepare'] = (image, runtime) => this.inner.prepare(image, runtime);
   engine: SandboxDriver['engine'] = () => this.inner.engine();
   sweep: SandboxDriver['sweep'] = async () => 0;
   answers: SandboxDriver['answers'] = async () => this.state !== 'down';

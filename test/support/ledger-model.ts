@@ -143,6 +143,7 @@ export class LedgerModel {
 
   /** Whose lease is over is given back when the run rests. */
   rest(): void {
+    this.state = 'paused';
     for (const [g, group] of this.groups.entries())
       for (const [m, member] of group.members.entries())
         if (!group.closed && member.token !== null && !member.leased) this.giveBack(g, m);

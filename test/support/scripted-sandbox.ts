@@ -25,10 +25,16 @@ export class ScriptedSandbox implements SandboxDriver {
     this.hanging.clear();
   }
 
-  prepare: SandboxDriver['prepare'] = (image) => this.inner.prepare(image);
+  prepare: SandboxDriver['prepare'] = (image, runtime) => this.inner.prepare(image, runtime);
   answers: SandboxDriver['answers'] = async () => true;
   sweep: SandboxDriver['sweep'] = async () => 0;
-  engine: SandboxDriver['engine'] = async () => ({ id: 'scripted', memoryMb: this.memoryMb, cpus: 4 });
+  engine: SandboxDriver['engine'] = async () => ({
+    id: 'scripted',
+    memoryMb: this.memoryMb,
+    cpus: 4,
+    architecture: 'amd64',
+    runtimes: ['runc'],
+  });
 
   open: SandboxDriver['open'] = async (limits, labels, signal) => {
     this.starting += 1;

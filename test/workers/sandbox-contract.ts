@@ -2,18 +2,15 @@
 // The hostile part, which only a hardened box can keep, is in sandbox-hostile.slow.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Box, Command, CommandResult, SandboxDriver, SandboxLimits } from '../../src/shared/sandbox.ts';
+import {
+  type Box,
+  type Command,
+  type CommandResult,
+  DEFAULT_LIMITS,
+  type SandboxDriver,
+} from '../../src/shared/sandbox.ts';
 
-export const LIMITS: SandboxLimits = {
-  image: 'rollout-farm/python',
-  memoryMb: 256,
-  cpus: 1,
-  pids: 128,
-  tmpfsMb: 64,
-  network: 'none',
-  timeoutMs: 10_000,
-  outputBytes: 256 * 1024,
-};
+export const LIMITS = DEFAULT_LIMITS;
 
 export const LABELS = { farm: `test-sandbox-${process.pid}`, worker: `w-${process.pid}`, run: 'r', member: '0-0' };
 

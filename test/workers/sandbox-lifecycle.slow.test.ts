@@ -64,7 +64,7 @@ describe('the life of a box', () => {
     expect(facts.HostConfig).toMatchObject({
       CapDrop: ['ALL'],
       CapAdd: ['SETUID', 'SETGID'],
-      SecurityOpt: ['no-new-privileges'],
+      SecurityOpt: ['no-new-privileges', expect.stringMatching(/^seccomp=\{"defaultAction":"SCMP_ACT_ERRNO"/)],
       ReadonlyRootfs: true,
       NetworkMode: 'none',
       IpcMode: 'private',

@@ -2,19 +2,10 @@
 // when the environment asks for it.
 
 import type { EnvironmentContext } from '../../src/shared/environment.ts';
-import type { Box } from '../../src/shared/sandbox.ts';
+import { type Box, DEFAULT_LIMITS } from '../../src/shared/sandbox.ts';
 import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
 
-const LIMITS = {
-  image: 'none',
-  memoryMb: 256,
-  cpus: 1,
-  pids: 128,
-  tmpfsMb: 64,
-  network: 'none',
-  timeoutMs: 10_000,
-  outputBytes: 256 * 1024,
-} as const;
+const LIMITS = { ...DEFAULT_LIMITS, image: 'none' };
 
 export class EpisodeBoxes {
   private readonly driver = createSubprocessDriver();

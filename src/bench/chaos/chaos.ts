@@ -18,7 +18,7 @@ import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
 /** The run is to last so many times as long as the faults hold. */
-const PACE = 1.8;
+const PACE = 2;
 const START_MS = 60_000;
 /** With no fault holding, some member is accepted within this: what pauses a run is tried again after 30 s at most. */
 const STUCK_MS = 90_000;
@@ -111,6 +111,7 @@ class Fire {
     const follower = new Follower(scene.run, scene.gatewayPorts);
     const sight = new Sight(scene.environment, scene.run, scene.logs);
     try {
+      await sight.ready();
       await this.burn(plan, sight);
       const over = await this.comesToItsEnd(plan.members.length);
       await follower.end(groups, over ? 30_000 : 0);
@@ -118,9 +119,10 @@ class Fire {
       sight.close();
       await Promise.all(this.holding);
     }
-    await this.account(plan, follower);
+    // Cut short, there is nothing to hold an account of: all of it is ended at once.
+    if (!order.signal.aborted) await this.account(plan, follower);
     const fields = await this.ledger.fields().catch((): Record<string, string> => ({}));
-    await this.nothingIsLeft();
+    if (!order.signal.aborted) await this.nothingIsLeft();
     return {
       seed: String(order.seed),
       members: plan.members.length,
@@ -285,6 +287,7 @@ class Fire {
   }
 
   private blame(...what: string[]): void {
+    if (this.order.signal.aborted) return;
     for (const one of what) {
       this.violations.push(`${one} [seed ${this.order.seed}]`);
       this.order.tell(`VIOLATION ${one} [seed ${this.order.seed}]`);

@@ -130,7 +130,7 @@ function commandTask(g: number, seconds: number): Task {
     task: {
       id: `command-${g}`,
       env: 'command',
-      config: { files: {}, task: `Say ${g}.`, expected_stdout: `${g}`, timeout: STEP_S },
+      config: { files: { 'words.txt': longWords(g) }, task: `Say ${g}.`, expected_stdout: `${g}`, timeout: STEP_S },
     },
     lines: indexes.map((m) => ({ action: ['sh', '-c', `sleep ${seconds.toFixed(1)}; echo ${right(m) ? g : 'no'}`] })),
     rewards: indexes.map((m) => (right(m) ? SOLVED : COMMAND_MISS)),

@@ -12,6 +12,7 @@ import type { LogBook } from './log-book.ts';
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 const LOOK_MS = 1_000;
 const STATUS_MS = 15_000;
+const START_MS = 30_000;
 
 export interface Visible {
   /** In what `farm status RUN` prints (or in its complaint), in what `farm top` shows, in a log line. */
@@ -56,6 +57,13 @@ export class Sight {
       (where) =>
         `${where} never said ${visible[where]}${where === 'status' ? `; last: ${JSON.stringify(shown.slice(0, 600))}` : ''}`,
     );
+  }
+
+  /** `top` has shown something: before, a fault would only keep it from starting. */
+  async ready(): Promise<void> {
+    const deadline = performance.now() + START_MS;
+    while (this.logs.find(/chaos/, 0, (name) => name === 'top') === null && performance.now() < deadline)
+      await wait(LOOK_MS / 10);
   }
 
   close(): void {

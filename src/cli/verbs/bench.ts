@@ -4,11 +4,12 @@ import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
 import { benchQueue, printQueue } from '../../bench/queue.ts';
+import { benchSandbox } from '../../bench/sandbox.ts';
+import { printSandbox } from '../../bench/sandbox-print.ts';
 import { benchVerify, printVerify } from '../../bench/verify.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
 
-const LATER = ['sandbox', 'scale'];
 const SEEDS = 1_000_000;
 
 export interface BenchArguments {
@@ -20,21 +21,49 @@ export interface BenchArguments {
   only: readonly string[];
   members: number | null;
   minutes: number | null;
+  full: boolean;
+  grades: number | null;
+  tasks: string | null;
+  trusted: boolean;
 }
 
+const BENCHES = new Map<string, (args: BenchArguments) => Promise<number>>([
+  ['sandbox', sandbox],
+  ['verify', async (args) => print(args, await benchVerify(), printVerify)],
+  ['queue', async (args) => print(args, await benchQueue(), printQueue)],
+  ['chaos', chaos],
+]);
+
 export async function bench(args: BenchArguments): Promise<number> {
-  if (LATER.includes(args.name)) throw inputError('not_built', `bench ${args.name} is not built yet`);
-  if (args.name === 'chaos') return await chaos(args);
-  if (args.name === 'queue') {
-    const queue = await benchQueue();
-    process.stdout.write(args.json ? `${JSON.stringify(queue)}\n` : printQueue(queue));
-    return EXIT.ok;
-  }
-  if (args.name !== 'verify')
-    throw inputError('bench', `there is no benchmark ${JSON.stringify(args.name)}`, 'verify, queue and chaos are');
-  const result = await benchVerify();
-  process.stdout.write(args.json ? `${JSON.stringify(result)}\n` : printVerify(result));
+  if (args.name === 'scale') throw inputError('not_built', 'bench scale is not built yet');
+  const wanted = BENCHES.get(args.name);
+  if (!wanted)
+    throw inputError(
+      'bench',
+      `there is no benchmark ${JSON.stringify(args.name)}`,
+      `there are ${[...BENCHES.keys()].join(', ')}`,
+    );
+  return await wanted(args);
+}
+
+function print<Result>(args: BenchArguments, result: Result, text: (result: Result) => string): number {
+  process.stdout.write(args.json ? `${JSON.stringify(result)}\n` : text(result));
   return EXIT.ok;
+}
+
+async function sandbox(args: BenchArguments): Promise<number> {
+  const interrupts = new Interrupts();
+  const ending = new AbortController();
+  interrupts.onFirst(() => ending.abort(new Error('interrupted')));
+  try {
+    const result = await benchSandbox({ ...args, seed: args.seed ?? 0n, signal: ending.signal });
+    print(args, result, printSandbox);
+    const wrong = (result.grades?.wrong.length ?? 0) + result.rows.reduce((sum, row) => sum + row.wrong, 0);
+    return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
+  } catch (error) {
+    if (ending.signal.aborted) return interrupts.exitCode;
+    throw error;
+  }
 }
 
 function kindOf(text: string): FaultKind {

@@ -1,13 +1,12 @@
 // `farm doctor`: what is there, what is missing, and how to get it. Starts nothing that was not there, the embedded Redis
 // aside, which goes by itself.
 
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, messageOf } from '../../shared/errors.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
+import { engineReport } from '../engine-report.ts';
 import { requireSandbox } from '../needs.ts';
 
 interface Finding {
@@ -51,16 +50,7 @@ function node(): Finding {
 
 async function sandbox(config: Config): Promise<string> {
   await requireSandbox(config, DEFAULT_LIMITS.image);
-  const { stdout } = await promisify(execFile)(
-    'docker',
-    [
-      'info',
-      '--format',
-      '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, runtimes {{range $k, $v := .Runtimes}}{{$k}} {{end}}, in {{.DockerRootDir}}',
-    ],
-    { timeout: 10_000 },
-  ).catch(() => ({ stdout: 'answers' }));
-  return `Docker ${stdout.trim()}`;
+  return engineReport();
 }
 
 async function redis(config: Config): Promise<string> {

@@ -95,7 +95,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   }
   const interrupts = new Interrupts();
   const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
-  if (usesSandbox) await requireSandbox(config, spec.sandbox.image);
+  if (usesSandbox) await requireSandbox(config, spec.sandbox.image, spec.sandbox.runtime);
   const store = await openStoreAddress(spec.store);
   await store.probe();
 

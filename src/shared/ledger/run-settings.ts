@@ -26,6 +26,8 @@ export const runSettingsSchema = z.strictObject({
     network: z.literal('none'),
     timeoutS: z.number(),
     outputKb: z.number(),
+    exec: z.boolean().default(true),
+    runtime: z.string().nullable().default(null),
     isolation: z.enum(ISOLATIONS).default('fresh'),
   }),
   pausedS: z.number(),

@@ -60,6 +60,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   }
   const planned = int('groups') * int('size');
   const open = fields.state === 'running' && driven;
+  const roles = new Set<string>(workers.filter((w) => w.realm === realm).map((w) => w.role));
   // Measured by this sitting of the driver; a finished or resting run has no rate.
   const seconds = (nowMs - int('sitting_since')) / 1000;
   const rate =
@@ -67,7 +68,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const standing = {
     ...stateOf(fields, driven, realm),
     ...(driven ? pauseOf(fields, nowMs) : {}),
-    ...(open ? absenceOf(fields, new Set(workers.filter((w) => w.realm === realm).map((w) => w.role))) : {}),
+    ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
   };
   const over = fields.state === 'done' || fields.state === 'cancelled' || fields.state === 'stopped';
   const reasons = [over ? null : sayFull(memory), standing.reason ?? null].filter((reason) => reason !== null);
@@ -126,19 +127,27 @@ function pausedS(settings: string | undefined): number {
 }
 
 /** Whoever is needed and not there: nothing goes on until such a worker is started. */
-function absenceOf(fields: Record<string, string>, roles: ReadonlySet<string>): Pick<RunStatus, 'reason'> {
-  const openMembers = Number(fields.groups) > Number(fields.closed);
+function absenceOf(
+  fields: Record<string, string>,
+  roles: ReadonlySet<string>,
+  stages: readonly (string | null)[],
+): Pick<RunStatus, 'reason'> {
+  const rolled = (stage: string | null): boolean => stage === 'rolled' || stage === 'verifying';
+  const open = Number(fields.groups) > Number(fields.closed);
+  const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
   const missing = [
-    ...(openMembers && !roles.has('rollout') ? ['rollout'] : []),
-    ...(openMembers && !roles.has('verify') && verifies(fields.settings) ? ['verify'] : []),
-    ...(!roles.has('collect') && Number(fields.closed) > Number(fields.committed) ? ['collect'] : []),
+    ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),
+    ...(stages.some(rolled) && !roles.has('verify') ? ['verify'] : []),
+    ...(Number(fields.closed) > Number(fields.committed) && !roles.has('collect') ? ['collect'] : []),
   ];
   if (missing.length === 0) return {};
   return { reason: `there is ${missing.map((role) => `no ${role} worker`).join(' and ')}: waiting for one` };
 }
 
-function verifies(settings: string | undefined): boolean {
-  return settings !== undefined && readSettings(settings).verifier !== null;
+/** Where those stand who have waited longest. */
+async function stagesOf(redis: Redis, key: string, oldest: readonly string[]): Promise<(string | null)[]> {
+  const members = oldest.filter((_, i) => i % 2 === 0).map((id) => id.split('-') as [string, string]);
+  return await Promise.all(members.map(([group, index]) => redis.hget(`${key}:g:${group}`, `${index}.s`)));
 }
 
 /** Flat pairs of member and score; RESP3 answers in pairs. */

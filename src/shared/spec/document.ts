@@ -42,6 +42,8 @@ export function runDocument(
         network: sandbox.network,
         timeout_s: sandbox.timeoutS,
         output_kb: sandbox.outputKb,
+        exec: sandbox.exec,
+        runtime: sandbox.runtime,
         isolation: sandbox.isolation,
       }),
     ],

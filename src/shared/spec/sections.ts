@@ -83,7 +83,19 @@ function readGroups(root: ValueMap, groupSize: number, report: Report, warnings:
 
 function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
   const fields = new Fields(root.get('sandbox'), ['sandbox'], report);
-  fields.only(['image', 'memory_mb', 'cpus', 'pids', 'tmpfs_mb', 'network', 'timeout_s', 'output_kb', 'isolation']);
+  fields.only([
+    'image',
+    'memory_mb',
+    'cpus',
+    'pids',
+    'tmpfs_mb',
+    'network',
+    'timeout_s',
+    'output_kb',
+    'exec',
+    'runtime',
+    'isolation',
+  ]);
   const network = fields.raw('network');
   if (network !== undefined && network !== 'none')
     fields.problem('network', 'a box with a network is not built yet; allowed: none');
@@ -103,8 +115,19 @@ function readSandbox(root: ValueMap, report: Report): RunSpec['sandbox'] {
     network: 'none',
     timeoutS: fields.number('timeout_s', { above: 0, max: DAY_S }, DEFAULT_LIMITS.timeoutMs / 1000),
     outputKb: fields.int('output_kb', { min: 1, max: 65_536 }, DEFAULT_LIMITS.outputBytes / 1024),
+    exec: fields.bool('exec', DEFAULT_LIMITS.exec),
+    runtime: readRuntime(fields),
     isolation: fields.choice('isolation', ISOLATIONS, 'fresh'),
   };
+}
+
+/** Whether the engine has it is found out where the run starts. */
+function readRuntime(fields: Fields): string | null {
+  const given = fields.raw('runtime');
+  if (given === undefined || given === null) return null;
+  if (typeof given === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(given)) return given;
+  fields.problem('runtime', `must be the name of a runtime of the engine, such as runsc, given ${show(given)}`);
+  return null;
 }
 
 function readImage(fields: Fields): string {

@@ -25,6 +25,8 @@ export interface RunSpec {
     network: 'none';
     timeoutS: number;
     outputKb: number;
+    exec: boolean;
+    runtime: string | null;
     isolation: Isolation;
   };
   /** Absolute folder, or an address that the store understands. */

@@ -77,6 +77,8 @@ async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signa
       network: sandbox.network,
       timeoutMs: sandbox.timeoutS * 1000,
       outputBytes: sandbox.outputKb * 1024,
+      exec: sandbox.exec,
+      runtime: sandbox.runtime,
       recycle: sandbox.isolation === 'recycled' ? `${attempt.run}/${settings.incarnation}` : null,
     };
     const labels = {

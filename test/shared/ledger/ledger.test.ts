@@ -3,7 +3,7 @@ import { MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../../src/shared/ledger/run-ledger.ts';
 import { readStatus } from '../../../src/shared/ledger/run-status.ts';
 import { runKey } from '../../../src/shared/ledger/script.ts';
-import type { Completed } from '../../../src/shared/outcome.ts';
+import { completedWith } from '../../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 
 let server: TestRedis;
@@ -13,31 +13,6 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
-
-function completed(member: number, reward: number, attempts = 1): Completed {
-  const sha256 = 'c'.repeat(64);
-  return {
-    member,
-    status: 'completed',
-    reward,
-    components: { env: reward },
-    attempts,
-    steps: 1,
-    seconds: Math.SQRT1_2,
-    diagnostics: [],
-    trajectory: { key: `sha256/${sha256}`, sha256, bytes: 1 },
-    certificate: {
-      trajectory_sha256: sha256,
-      env: 'guess',
-      image: null,
-      runner: null,
-      isolation: 'none',
-      grade: 'outside',
-      reward,
-      report_sha256: null,
-    },
-  };
-}
 
 let runs = 0;
 async function openRun(fields: Record<string, string | number> = {}, groups = 1, size = 2) {
@@ -73,8 +48,8 @@ describe('a member', () => {
   it('is accepted once: the second answer is evidence and is not counted', async () => {
     const { ledger, worker, begin, run } = await openRun();
     const attempt = await begin(0, 0);
-    expect(await worker.accept(attempt, completed(0, 1), [])).toBe('accepted');
-    expect(await worker.accept(attempt, completed(0, 0.5), [])).toBe('superseded');
+    expect(await worker.accept(attempt, completedWith(0, 1), [])).toBe('accepted');
+    expect(await worker.accept(attempt, completedWith(0, 0.5), [])).toBe('superseded');
     const status = await readStatus(server.redis, run);
     expect(status?.members).toMatchObject({ accepted: 1, completed: 1 });
     expect(await ledger.field('late')).toBe('1');
@@ -92,22 +67,22 @@ describe('a member', () => {
     await expireLease(run, 0, 0);
     const fresh = await begin(0, 0);
     expect(fresh.token).not.toBe(old.token);
-    expect(await worker.accept(old, completed(0, 1), [])).toBe('superseded');
+    expect(await worker.accept(old, completedWith(0, 1), [])).toBe('superseded');
     expect(
       await worker.beat(run, [
         { ...old, phase: 'x' },
         { ...fresh, phase: 'x' },
       ]),
     ).toEqual(['superseded', 'ok']);
-    expect(await worker.accept(fresh, completed(0, -0.1), [])).toBe('accepted');
+    expect(await worker.accept(fresh, completedWith(0, -0.1), [])).toBe('accepted');
   });
 
   it('keeps every digit of its figures: Lua never parses them', async () => {
     const { ledger, worker, begin } = await openRun();
-    await worker.accept(await begin(0, 0), completed(0, 0.1 + 0.2), []);
-    await worker.accept(await begin(0, 1), completed(1, -1e-300), []);
+    await worker.accept(await begin(0, 0), completedWith(0, 0.1 + 0.2), []);
+    await worker.accept(await begin(0, 1), completedWith(1, -1e-300), []);
     const [entry] = await ledger.entries(1, 1);
-    expect(entry?.closed.members).toEqual([completed(0, 0.1 + 0.2), completed(1, -1e-300)]);
+    expect(entry?.closed.members).toEqual([completedWith(0, 0.1 + 0.2), completedWith(1, -1e-300)]);
   });
 
   it('is tried again for a charged failure until its attempts are spent, then has no result with the cause', async () => {
@@ -189,7 +164,7 @@ describe('a member', () => {
     expect(due?.members.map((m) => m.alone)).toEqual([true, true, true]);
     const attempt = await worker.begin(id(1), 'rollout', ALONE);
     if ('refused' in attempt) throw new Error(attempt.refused);
-    expect(await worker.accept(attempt, completed(1, 1), [])).toBe('accepted');
+    expect(await worker.accept(attempt, completedWith(1, 1), [])).toBe('accepted');
   });
 
   it('that was alone when it began, and is not any more, is proven nothing by the death of its worker', async () => {
@@ -240,7 +215,7 @@ describe('a group', () => {
       [0, 1],
       [0, 0],
     ] as const)
-      await worker.accept(await begin(g, m), completed(m, g + m), []);
+      await worker.accept(await begin(g, m), completedWith(m, g + m), []);
     const entries = await ledger.entries(1, 10);
     expect(entries.map((e) => [e.seq, e.closed.group, e.closed.closed_by])).toEqual([
       [1, 1, 'all'],
@@ -252,8 +227,8 @@ describe('a group', () => {
   it('with at_least closes when enough are completed; the others have no result and answers that come later are evidence', async () => {
     const { ledger, worker, begin } = await openRun({ close: 'at_least', at_least: 2 }, 1, 4);
     const slow = await begin(0, 3);
-    for (const m of [0, 2]) await worker.accept(await begin(0, m), completed(m, 1), []);
-    expect(await worker.accept(slow, completed(3, 1), [])).toBe('closed');
+    for (const m of [0, 2]) await worker.accept(await begin(0, m), completedWith(m, 1), []);
+    expect(await worker.accept(slow, completedWith(3, 1), [])).toBe('closed');
     const [entry] = await ledger.entries(1, 1);
     expect(entry?.closed.closed_by).toBe('at_least');
     expect(entry?.closed.members.map((m) => (m.status === 'completed' ? m.reward : m.cause))).toEqual([
@@ -266,7 +241,7 @@ describe('a group', () => {
 
   it('counts its deadline on the run’s own clock from the first begin, and a sleep of the farm adds at most two seconds', async () => {
     const { ledger, worker, begin, epoch, run } = await openRun({ deadline_ms: 5_000 });
-    await worker.accept(await begin(0, 0), completed(0, 1), []);
+    await worker.accept(await begin(0, 0), completedWith(0, 1), []);
     await server.redis.hset(`${runKey(run)}:run`, 'ticked', 1);
     expect(await ledger.tick(epoch)).toMatchObject({ closed: 0, clockMs: 2_000 });
     await server.redis.hset(`${runKey(run)}:run`, 'clock', 5_000);
@@ -309,9 +284,9 @@ describe('a run', () => {
   it('that is cancelled closes what is open, and what was not accepted has no result', async () => {
     const { ledger, worker, begin } = await openRun({}, 3);
     const attempt = await begin(0, 0);
-    await worker.accept(await begin(1, 1), completed(1, 1), []);
+    await worker.accept(await begin(1, 1), completedWith(1, 1), []);
     await ledger.setState('cancelled');
-    expect(await worker.accept(attempt, completed(0, 1), [])).toBe('accepted');
+    expect(await worker.accept(attempt, completedWith(0, 1), [])).toBe('accepted');
     expect(await ledger.closeOpen(100)).toBe(3);
     const entries = await ledger.entries(1, 3);
     expect(
@@ -322,11 +297,11 @@ describe('a run', () => {
 
   it('fixes a shard’s boundaries first, commits it once and trims the stream to it', async () => {
     const { ledger, worker, begin } = await openRun({}, 3, 1);
-    for (const g of [0, 1]) await worker.accept(await begin(g, 0), completed(0, g), []);
+    for (const g of [0, 1]) await worker.accept(await begin(g, 0), completedWith(0, g), []);
     expect(await ledger.fixShard({ most: 10, least: 5, final: false })).toBeNull();
     const fixed = await ledger.fixShard({ most: 10, least: 1, final: false });
     expect(fixed).toMatchObject({ number: 0, from: 1, to: 2 });
-    await worker.accept(await begin(2, 0), completed(0, 2), []);
+    await worker.accept(await begin(2, 0), completedWith(0, 2), []);
     expect(await ledger.fixShard({ most: 10, least: 1, final: true })).toEqual(fixed);
     expect(await ledger.commit({ number: 0, from: 1, to: 2, link: 'l1' })).toBe('committed');
     expect(await ledger.commit({ number: 0, from: 1, to: 2, link: 'l1' })).toBe('superseded');
@@ -376,7 +351,7 @@ describe('a run', () => {
     const { begin, worker } = await openRun({}, 64, 8);
     const blob = { sha256: 'd'.repeat(64), bytes: Buffer.alloc(1536, 7) };
     for (let g = 0; g < 64; g++)
-      for (let m = 0; m < 7; m++) await worker.accept(await begin(g, m), completed(m, 1), [blob]);
+      for (let m = 0; m < 7; m++) await worker.accept(await begin(g, m), completedWith(m, 1), [blob]);
     const after = Number(/used_memory:(\d+)/.exec(await server.redis.info('memory'))?.[1]);
     expect((after - before) / (64 * 8)).toBeLessThan(4096);
   });
@@ -408,7 +383,7 @@ describe('a full Redis', () => {
         ledger.openGroups(epoch, 1, [{ taskId: 't1', place: PLACE, lane: 'rollout' as const }]),
       ).rejects.toThrow(/OOM/);
       expect(await worker.beat('full', [{ ...attempt, phase: 'run' }])).toEqual(['ok']);
-      expect(await worker.accept(attempt, completed(0, 1), [])).toBe('accepted');
+      expect(await worker.accept(attempt, completedWith(0, 1), [])).toBe('accepted');
       expect(await ledger.entries(1, 1)).toHaveLength(1);
       expect(await ledger.fixShard({ most: 10, least: 1, final: true })).toMatchObject({ from: 1 });
       expect(await ledger.commit({ number: 0, from: 1, to: 1, link: 'l' })).toBe('committed');

@@ -3,8 +3,8 @@ import { Draws } from '../../../src/bench/chaos/draws.ts';
 import { type Attempt, MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../../src/shared/ledger/run-ledger.ts';
 import { runKey } from '../../../src/shared/ledger/script.ts';
-import type { Member } from '../../../src/shared/outcome.ts';
 import { LedgerModel, type ModelRules } from '../../support/ledger-model.ts';
+import { completedWith } from '../../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 
 let server: TestRedis;
@@ -19,31 +19,6 @@ const SEEDS = 24;
 const STEPS = 140;
 const WORKERS = ['worker-a', 'worker-b', 'worker-c'];
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
-
-const completedWith = (member: number, reward: number): Member => {
-  const sha256 = 'c'.repeat(64);
-  return {
-    member,
-    status: 'completed',
-    reward,
-    components: { env: reward },
-    attempts: 1,
-    steps: 1,
-    seconds: 0.5,
-    diagnostics: [],
-    trajectory: { key: `sha256/${sha256}`, sha256, bytes: 1 },
-    certificate: {
-      trajectory_sha256: sha256,
-      env: 'guess',
-      image: null,
-      runner: null,
-      isolation: 'none',
-      grade: 'outside',
-      reward,
-      report_sha256: null,
-    },
-  };
-};
 
 /** One run on the real scripts and the same in the model, step by step. */
 class Walk {
@@ -229,8 +204,8 @@ class Walk {
   private async pause(): Promise<void> {
     const to = this.model.state === 'running' ? 'paused' : 'running';
     this.same(`set ${to}`, await this.ledger.setState(to, 'x'), this.model.state);
-    this.model.state = to;
     if (to === 'paused') this.model.rest();
+    else this.model.state = to;
   }
 
   private worker(): MemberLedger {

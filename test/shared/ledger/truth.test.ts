@@ -1,11 +1,13 @@
 // The ledger is the truth, the queue a hint: each test first makes the failure happen that the ledger answers.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rememberRun } from '../../../src/shared/ledger/known-runs.ts';
 import { BEAT_MS, LEASE_MS, MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import { DRIVER_LEASE_MS, RunLedger } from '../../../src/shared/ledger/run-ledger.ts';
 import { readStatus } from '../../../src/shared/ledger/run-status.ts';
 import { runKey } from '../../../src/shared/ledger/script.ts';
 import type { Member } from '../../../src/shared/outcome.ts';
+import { announce } from '../../../src/shared/presence.ts';
 import { MemberQueue } from '../../../src/shared/queue.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 
@@ -244,3 +246,24 @@ const ATTEMPT = {
   blobs: [],
   knownSignature: null,
 };
+
+describe('a run whose workers are not there', () => {
+  const seat = { realm: 'absent', worker: 'w', slots: {} };
+
+  it('names those that it needs now, and none that it does not', async () => {
+    const run = 'absent';
+    await rememberRun(server.redis, run, 'absent');
+    const { worker, begin } = await opened(server, run, 1, 2);
+    const reason = async () => (await readStatus(server.redis, run))?.reason;
+    expect(await reason()).toBe('there is no rollout worker: waiting for one');
+    const rollout = await announce(server.redis, { ...seat, role: 'rollout' });
+    expect(await reason()).toBeUndefined();
+    for (const m of [0, 1]) await worker.rolled(await begin(0, m), '{}', []);
+    expect(await reason()).toBe('there is no verify worker: waiting for one');
+    await rollout.stop();
+    expect(await reason()).toBe('there is no verify worker: waiting for one');
+    const verify = await announce(server.redis, { ...seat, role: 'verify' });
+    expect(await reason()).toBeUndefined();
+    await verify.stop();
+  });
+});

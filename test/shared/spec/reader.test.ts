@@ -290,6 +290,8 @@ describe('a spec that can be used', () => {
         network: 'none',
         timeoutS: 10,
         outputKb: 256,
+        exec: true,
+        runtime: null,
         isolation: 'fresh',
       },
       store: path.join(folder, 'data', 'store'),

@@ -4,7 +4,7 @@ import { afterAll } from 'vitest';
 import type { Environment, EnvironmentContext } from '../../../src/shared/environment.ts';
 import { toValue } from '../../../src/shared/json/json.ts';
 import type { Value, ValueMap } from '../../../src/shared/json/value.ts';
-import type { Box } from '../../../src/shared/sandbox.ts';
+import { type Box, DEFAULT_LIMITS } from '../../../src/shared/sandbox.ts';
 import { ENVIRONMENT_CONFIGS } from '../../../src/shared/spec/environment-config.ts';
 import { makeEnvironment } from '../../../src/workers/rollout/environments/registry.ts';
 import { type Episode, runEpisode } from '../../../src/workers/rollout/episode.ts';
@@ -13,16 +13,7 @@ import { createSubprocessDriver } from '../../../src/workers/rollout/sandbox/sub
 
 const driver = createSubprocessDriver();
 afterAll(() => driver.close());
-const LIMITS = {
-  image: 'none',
-  memoryMb: 256,
-  cpus: 1,
-  pids: 128,
-  tmpfsMb: 64,
-  network: 'none',
-  timeoutMs: 10_000,
-  outputBytes: 256 * 1024,
-} as const;
+const LIMITS = { ...DEFAULT_LIMITS, image: 'none' };
 
 export function testContext(options: Partial<EnvironmentContext> = {}): EnvironmentContext {
   let box: Promise<Box> | null = null;

@@ -75,6 +75,7 @@ export function diagnosticsOf(result: CommandResult): Diagnostic[] {
   const found: Diagnostic[] = [];
   if (result.pidsExceeded) found.push('pids');
   if (result.stdoutBytes > result.stdout.length || result.stderrBytes > result.stderr.length) found.push('output');
+  if (result.diskFull) found.push('disk');
   if (result.oomKilled) found.push('memory');
   if (result.cause === 'signal') found.push('signal');
   if (result.cause === 'timeout') found.push('timeout');

@@ -20,7 +20,8 @@ const MISS = -0.1;
 const QUERY_CHARACTERS = 1_000_000;
 const SCRIPT = readFileSync(new URL('./sql-session.py', import.meta.url), 'utf8');
 /** Isolated: no site packages, no environment, nothing imported from the work folder. */
-const PYTHON = ['/usr/bin/python3', '-I', '-S', '-B', '-c', SCRIPT];
+/** What runs in the box. */
+export const SQL_COMMAND: readonly string[] = ['/usr/bin/python3', '-I', '-S', '-B', '-c', SCRIPT];
 
 export class SqlTaskEnvironment implements Environment {
   readonly name = 'sql-task';
@@ -111,7 +112,7 @@ export class SqlTaskEnvironment implements Environment {
       query,
     });
     return box.run({
-      argv: PYTHON,
+      argv: [...SQL_COMMAND],
       stdin: Buffer.from(dumpJson(work), 'latin1'),
       // What is repeated does not eat into the new query's own time.
       timeoutMs: limit.ms + 2 * this.earlierMs,

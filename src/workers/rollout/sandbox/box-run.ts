@@ -82,6 +82,7 @@ function resultOf(end: Buffer, stdout: Head, stderr: Head): CommandResult {
     stderrBytes: Number(end.readBigUInt64LE(13)),
     oomKilled: end[29] === 1,
     pidsExceeded: end[30] === 1,
+    diskFull: end[43] === 1,
     wallMs: Number(end.readBigUInt64LE(21)) / 1000,
   };
 }

@@ -73,8 +73,14 @@ class DockerDriver implements SandboxDriver {
     this.#limit = pLimit(options.startsAtOnce ?? STARTS_AT_ONCE);
   }
 
-  async prepare(image: string): Promise<{ imageId: string; runnerHash: string | null }> {
-    const { imageId, runnerHash } = await this.#image(image);
+  async prepare(image: string, runtime: string | null = null): Promise<{ imageId: string; runnerHash: string | null }> {
+    const { imageId, runnerHash, engineRuntimes } = await this.#image(image);
+    if (runtime !== null && !engineRuntimes.includes(runtime))
+      throw missingError(
+        'runtime_missing',
+        `the Docker engine has no runtime "${runtime}"; it has ${engineRuntimes.join(', ')}`,
+        'add it to the engine (/etc/docker/daemon.json, `runtimes`), or leave sandbox.runtime out',
+      );
     return { imageId, runnerHash: graderHash(runnerHash, this.#grading.hash) };
   }
 
@@ -162,8 +168,9 @@ class DockerDriver implements SandboxDriver {
           'rollout-farm.expires': String(startedMs + lifetimeMs),
         },
         memoryBytes: limits.memoryMb * 1024 * 1024,
-        nanoCpus: Math.round(Math.min(limits.cpus, image.engineCpus) * 1e9),
+        cpus: Math.min(limits.cpus, image.engineCpus),
         pids: limits.pids + OWN_PROCESSES,
+        runtime: limits.runtime,
         tmpfs: folders,
       });
       signal.throwIfAborted();
@@ -291,14 +298,14 @@ function tmpfsOf(limits: SandboxLimits, users: Users): Record<string, string> {
   if (freeKb < 1024) throw new Error(`${limits.memoryMb} MB of memory are too few for a box: 51 at least`);
   const scale = Math.min(1, freeKb / Object.values(askedKb).reduce((sum, kb) => sum + kb, 0));
   // the kernel rounds up to whole pages
-  const mount = (kb: number, inodes: number, rest: string) =>
-    `rw,nosuid,nodev,exec,size=${Math.max(64, Math.floor((kb * scale) / 4) * 4)}k,nr_inodes=${inodes},${rest}`;
+  const mount = (kb: number, inodes: number, exec: boolean, rest: string) =>
+    `rw,nosuid,nodev,${exec ? 'exec' : 'noexec'},size=${Math.max(64, Math.floor((kb * scale) / 4) * 4)}k,nr_inodes=${inodes},${rest}`;
   const owned = (uid: number, mode: string) => `uid=${uid},gid=${uid},mode=${mode}`;
   return {
-    '/work': mount(askedKb.work, 16_384, owned(users.candidate, '0755')),
-    '/tmp': mount(askedKb.tmp, 4_096, 'mode=1777'),
-    '/dev/shm': mount(askedKb.shm, 1_024, 'mode=1777'),
-    '/judge': mount(askedKb.judge, 4_096, owned(users.judge, '0700')),
+    '/work': mount(askedKb.work, 16_384, limits.exec, owned(users.candidate, '0755')),
+    '/tmp': mount(askedKb.tmp, 4_096, limits.exec, 'mode=1777'),
+    '/dev/shm': mount(askedKb.shm, 1_024, false, 'mode=1777'),
+    '/judge': mount(askedKb.judge, 4_096, limits.exec, owned(users.judge, '0700')),
     '/farm': `rw,nosuid,nodev,noexec,size=${FARM_KB}k,nr_inodes=1024,uid=0,gid=0,mode=0755`,
   };
 }

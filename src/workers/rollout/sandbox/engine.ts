@@ -1,10 +1,12 @@
 // The Docker engine as the sandbox needs it: the only file that knows dockerode. Every call has a deadline; one that
 // overruns it is an EngineError, and what it may still bring about is the caller's to remove (containers have names of ours).
 
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Docker from 'dockerode';
 import { missingError } from '../../../shared/errors.ts';
 import type { EngineFacts } from '../../../shared/sandbox.ts';
+import { seccompProfile } from './seccomp.ts';
 
 const SOCKET = '/var/run/docker.sock';
 
@@ -18,6 +20,24 @@ const KERNEL_SETTINGS = {
   'kernel.sem': '250 3200 32 32',
   'net.ipv4.tcp_max_tw_buckets': '0',
 };
+
+/** What `uname -m` says, as images name it. */
+const IMAGE_ARCHITECTURES: Record<string, string> = { x86_64: 'amd64', aarch64: 'arm64' };
+
+/** A box's share is dealt out in short turns: within a turn its threads may have every processor, and whoever is beside it waits so long. */
+const TURN_US = 20_000;
+/** No engine deals out less than this in a turn. */
+const LEAST_US = 1_000;
+
+/** At most `cpus`, and the weight of so many against others. */
+function cpuShare(cpus: number): { CpuPeriod: number; CpuQuota: number; CpuShares: number } {
+  const period = Math.min(1_000_000, Math.max(TURN_US, Math.ceil(LEAST_US / cpus)));
+  return {
+    CpuPeriod: period,
+    CpuQuota: Math.max(LEAST_US, Math.round(period * cpus)),
+    CpuShares: Math.max(2, Math.round(1024 * cpus)),
+  };
+}
 
 export class EngineError extends Error {
   /** HTTP status of the engine's answer; 0 where there was none. */
@@ -36,16 +56,30 @@ export interface ContainerPlan {
   image: string;
   labels: Record<string, string>;
   memoryBytes: number;
-  nanoCpus: number;
+  cpus: number;
   pids: number;
+  /** Null: the engine's default. */
+  runtime: string | null;
   /** Mount options by folder; each is a tmpfs. */
   tmpfs: Record<string, string>;
 }
 
 export interface ImageFacts {
   id: string;
+  os: string;
+  architecture: string;
   env: string[];
   volumes: string[];
+}
+
+/** `base` becomes `tag` with the file `path` of `source` in it; `folders` have to be folders in it, if they are there. */
+interface Graft {
+  base: string;
+  source: string;
+  path: string;
+  tag: string;
+  changes: string[];
+  folders: readonly string[];
 }
 
 export interface Death {
@@ -63,6 +97,7 @@ interface EngineEvent {
 
 export class DockerEngine {
   readonly #docker: Docker;
+  readonly #seccomp = seccompProfile();
 
   constructor(dockerHost: string | null) {
     this.#docker = connect(dockerHost);
@@ -74,12 +109,20 @@ export class DockerEngine {
 
   /** It refuses a box that asks for more CPUs than it has. */
   async facts(): Promise<EngineFacts> {
-    type Info = { ID?: string; NCPU?: number; MemTotal?: number };
-    const info = (await bounded('info', 15_000, this.#docker.info())) as Info;
+    const info = (await bounded('info', 15_000, this.#docker.info())) as {
+      ID?: string;
+      NCPU?: number;
+      MemTotal?: number;
+      Architecture?: string;
+      Runtimes?: Record<string, unknown>;
+    };
+    const machine = info.Architecture ?? '';
     return {
       id: info.ID ?? 'unnamed',
       cpus: info.NCPU ?? 1,
       memoryMb: Math.floor((info.MemTotal ?? 1024 ** 3) / 1024 ** 2),
+      architecture: IMAGE_ARCHITECTURES[machine] ?? machine,
+      runtimes: Object.keys(info.Runtimes ?? {}),
     };
   }
 
@@ -87,7 +130,13 @@ export class DockerEngine {
   async image(name: string): Promise<ImageFacts | null> {
     try {
       const found = await bounded('inspect image', 15_000, this.#docker.getImage(name).inspect());
-      return { id: found.Id, env: found.Config.Env ?? [], volumes: Object.keys(found.Config.Volumes ?? {}) };
+      return {
+        id: found.Id,
+        os: found.Os,
+        architecture: found.Architecture,
+        env: found.Config.Env ?? [],
+        volumes: Object.keys(found.Config.Volumes ?? {}),
+      };
     } catch (error) {
       if (error instanceof EngineError && error.status === 404) return null;
       throw error;
@@ -117,7 +166,8 @@ export class DockerEngine {
           AutoRemove: true,
           CapDrop: ['ALL'],
           CapAdd: ['SETUID', 'SETGID'],
-          SecurityOpt: ['no-new-privileges'],
+          SecurityOpt: ['no-new-privileges', `seccomp=${this.#seccomp}`],
+          ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
           Privileged: false,
           ReadonlyRootfs: true,
           NetworkMode: 'none',
@@ -126,7 +176,7 @@ export class DockerEngine {
           LogConfig: { Type: 'none', Config: {} },
           Memory: plan.memoryBytes,
           MemorySwap: plan.memoryBytes,
-          NanoCpus: plan.nanoCpus,
+          ...cpuShare(plan.cpus),
           PidsLimit: plan.pids,
           Tmpfs: plan.tmpfs,
           Sysctls: KERNEL_SETTINGS,
@@ -219,7 +269,7 @@ export class DockerEngine {
   }
 
   /** A new image: `base` with one file of `source` copied in and a start of its own. Both stay as they are. */
-  async graft(plan: { base: string; source: string; path: string; tag: string; changes: string[] }): Promise<void> {
+  async graft(plan: Graft): Promise<void> {
     const made: Docker.Container[] = [];
     const container = async (image: string) => {
       const one = await bounded('create', 30_000, this.#docker.createContainer({ Image: image, Cmd: ['/'] }));
@@ -228,25 +278,37 @@ export class DockerEngine {
     };
     try {
       const [from, to] = [await container(plan.source), await container(plan.base)];
+      for (const folder of plan.folders)
+        if (!(await isFolderOrNothing(to, folder))) throw new EngineError('look', 0, `its ${folder} is no folder`);
       const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
       await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
-      const [repo, tag] = plan.tag.split(':');
       const changes = [...plan.changes, `LABEL ${GRAFT_LABEL}=${plan.tag}`];
-      await bounded('commit', 120_000, to.commit({ repo, tag, changes, pause: false }));
+      // named only when it is whole: what has no name yet must not look like what has lost it
+      const { Id } = (await bounded('commit', 120_000, to.commit({ changes, pause: false }))) as { Id: string };
+      const [repo = '', tag = ''] = plan.tag.split(':');
+      if ((await this.image(plan.tag)) === null)
+        await bounded('tag', 15_000, this.#docker.getImage(Id).tag({ repo, tag }));
+      if ((await this.image(plan.tag))?.id !== Id) await this.#dropImage(Id);
       await this.#dropUntagged(plan.tag);
     } finally {
       for (const one of made) await this.remove(one.id);
     }
   }
 
-  /** Two processes may graft the same at once: the tag is the later one's, the other image is nobody's. */
+  /** Two processes may graft the same at once: the tag is the later one's, the other image is nobody's after a while. */
   async #dropUntagged(tag: string): Promise<void> {
     const filters = { label: [`${GRAFT_LABEL}=${tag}`], dangling: ['true'] };
     for (const one of await bounded('list images', 15_000, this.#docker.listImages({ filters })))
-      await bounded('remove image', 15_000, this.#docker.getImage(one.Id).remove()).catch(() => {});
+      if (one.Created * 1000 < Date.now() - UNNAMED_MS) await this.#dropImage(one.Id);
+  }
+
+  async #dropImage(id: string): Promise<void> {
+    await bounded('remove image', 15_000, this.#docker.getImage(id).remove()).catch(() => {});
   }
 }
 
+/** No graft takes longer from its commit to its name. */
+const UNNAMED_MS = 300_000;
 const GRAFT_LABEL = 'rollout-farm.box';
 
 function connect(dockerHost: string | null): Docker {
@@ -273,6 +335,21 @@ function connect(dockerHost: string | null): Docker {
     'use unix:///path/to/docker.sock or tcp://host:port',
   );
 }
+
+/** Links count as what they are. */
+async function isFolderOrNothing(container: Docker.Container, path: string): Promise<boolean> {
+  const answer = await bounded('look', 15_000, container.infoArchive({ path })).catch((error: EngineError) => {
+    if (error.status === 404) return null;
+    throw error;
+  });
+  if (answer === null) return true;
+  const header = (answer as unknown as IncomingMessage).headers['x-docker-container-path-stat'];
+  const { mode } = JSON.parse(Buffer.from(String(header), 'base64').toString()) as { mode: number };
+  return mode >= GO_FOLDER;
+}
+
+/** The highest of Go's 32 mode bits. */
+const GO_FOLDER = 2 ** 31;
 
 async function collect(stream: NodeJS.ReadableStream): Promise<string> {
   let text = '';

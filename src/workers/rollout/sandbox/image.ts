@@ -10,6 +10,8 @@ import { DEFAULT_PATH } from './launch.ts';
 
 /** In the checkout; the compiled sources lie as deep as these. */
 const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
+/** Mounted over in every box. */
+const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm', '/judge', '/farm'];
 const RUNNER_PATH = '/.rollout-farm-runner';
 
 export interface BoxImage {
@@ -21,6 +23,7 @@ export interface BoxImage {
   /** PATH of its commands. */
   path: string;
   engineCpus: number;
+  engineRuntimes: string[];
 }
 
 /** 12 digits; infra/runner/build.sh computes the same. */
@@ -58,6 +61,13 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
   }
   const base = await engine.image(image);
   if (base === null) throw missingError('image_missing', `Docker has no image "${image}"`, howToGet(image));
+  const facts = await engine.facts();
+  if (base.os !== 'linux' || base.architecture !== facts.architecture)
+    throw missingError(
+      'image_unusable',
+      `the image "${image}" is made for ${base.os}/${base.architecture}, the engine runs linux/${facts.architecture}`,
+      `use an image for ${facts.architecture}`,
+    );
   if (base.volumes.length > 0)
     throw missingError(
       'image_unusable',
@@ -70,7 +80,8 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
     runnerHash: runner,
     tag,
     path: pathOf(base),
-    engineCpus: (await engine.facts()).cpus,
+    engineCpus: facts.cpus,
+    engineRuntimes: facts.runtimes,
   };
   if ((await engine.image(tag)) !== null) return result;
   const source = `rollout-farm/runner:${runner}`;
@@ -86,13 +97,14 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
       source,
       path: RUNNER_PATH,
       tag,
+      folders: BOX_FOLDERS,
       changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
     });
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     throw missingError(
       'image_unusable',
-      `the runner could not be put into the image "${image}" (${error.message})`,
+      `the image "${image}" cannot be made fit for boxes (${error.message})`,
       undefined,
       error,
     );

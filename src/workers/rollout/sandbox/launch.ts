@@ -78,6 +78,7 @@ export function notStarted(code: string, message: string): CommandResult {
     stderrBytes: 0,
     oomKilled: false,
     pidsExceeded: false,
+    diskFull: false,
     wallMs: 0,
   };
 }

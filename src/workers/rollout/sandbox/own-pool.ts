@@ -26,7 +26,7 @@ export function createOwnPool(driver: SandboxDriver, farm: OwnFarm): SandboxDriv
   let last: Promise<void> = Promise.resolve();
   return {
     kind: pool.kind,
-    prepare: (image) => pool.prepare(image),
+    prepare: (image, runtime) => pool.prepare(image, runtime),
     answers: () => pool.answers(),
     engine: () => pool.engine(),
     sweep: (name, isAlive) => pool.sweep(name, isAlive),

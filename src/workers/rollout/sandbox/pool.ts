@@ -52,7 +52,7 @@ class SandboxPool implements SandboxDriver {
     this.tending.unref();
   }
 
-  prepare: SandboxDriver['prepare'] = (image) => this.driver.prepare(image);
+  prepare: SandboxDriver['prepare'] = (image, runtime) => this.driver.prepare(image, runtime);
   answers: SandboxDriver['answers'] = () => this.driver.answers();
   engine: SandboxDriver['engine'] = () => this.driver.engine();
   sweep: SandboxDriver['sweep'] = (farm, alive) => this.driver.sweep(farm, alive);
@@ -115,9 +115,9 @@ class SandboxPool implements SandboxDriver {
   }
 
   private shelf(limits: SandboxLimits, labels: Labels, gate: StartGate): Shelf {
-    const { image, memoryMb, cpus, pids, tmpfsMb, network } = limits;
+    const { image, memoryMb, cpus, pids, tmpfsMb, network, exec, runtime } = limits;
     const { farm, worker, use = 'agent' } = labels;
-    const key = JSON.stringify([image, memoryMb, cpus, pids, tmpfsMb, network, farm, worker, use]);
+    const key = JSON.stringify([image, memoryMb, cpus, pids, tmpfsMb, network, exec, runtime, farm, worker, use]);
     const known = this.shelves.get(key);
     if (known !== undefined) return known;
     const open = (signal: AbortSignal) => this.driver.open(limits, { farm, worker, use }, signal);

@@ -43,6 +43,8 @@ export function createSubprocessDriver(): SandboxDriver {
       id: `host-${hostname()}`,
       cpus: availableParallelism(),
       memoryMb: Math.floor(totalmem() / 1024 ** 2),
+      architecture: process.arch,
+      runtimes: [],
     }),
     prepare: async () => ({ imageId: 'subprocess', runnerHash: null }),
     async open(_limits: SandboxLimits, _labels: Labels, signal: AbortSignal): Promise<Box> {
@@ -158,6 +160,7 @@ class FolderBox implements Box {
       stderrBytes: stderr.bytes,
       oomKilled: false,
       pidsExceeded: false,
+      diskFull: false,
       wallMs,
     };
   }
