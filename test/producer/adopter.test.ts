@@ -56,8 +56,11 @@ async function openElsewhere(run: string, realm: string): Promise<RunLedger> {
   return (await openRun({ run, redis, store, realm, owner: ELSEWHERE, ambertraceKey: null, ...read })).ledger;
 }
 
-/** As if its ten seconds were over. */
-const letGo = (run: string) => server.redis.hset(`${runKey(run)}:run`, 'driver_until', 1);
+/** Its ten seconds are over since a moment ago. */
+async function letGo(run: string): Promise<void> {
+  const [seconds] = await server.redis.time();
+  await server.redis.hset(`${runKey(run)}:run`, 'driver_until', Number(seconds) * 1000 - 1);
+}
 
 function adopt(realm: string): Adopter {
   const log = pino({ level: 'silent' });
