@@ -106,6 +106,25 @@ describe.concurrent('Redis that comes back', () => {
     await expectSound(parts.farm, run.run);
   });
 
+  it('from having been a replica is looked at like another server, and named while it is one', async (context) => {
+    const { farm, said } = await atWork(context);
+    const { redis } = farm.server;
+    const run = await farm.drive({
+      group_size: 1,
+      tasks: guessTasks(1),
+      policy: { kind: 'scripted', actions: [4] },
+    });
+    const before = await run.ledger.field('server');
+    await redis.call('REPLICAOF', '127.0.0.1', '1');
+    await until('it is named', () => said(/^waiting for Redis: it is a replica now/));
+    await redis.call('REPLICAOF', 'NO', 'ONE');
+    await until('the ledger was compared', async () => {
+      const now = await run.ledger.field('server');
+      return now !== before && now === (await run.ledger.server());
+    });
+    await until('it goes on', async () => (await run.status()).state === 'running');
+  });
+
   it('takes no shard whose boundaries were fixed on the server before', async (context) => {
     const parts = await atWork(context);
     const run = await parts.farm.drive({

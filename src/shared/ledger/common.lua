@@ -2,7 +2,7 @@
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
---   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id of the Redis
+--   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id and replid of the Redis
 --                       whose ledger was last compared with the store)
 --   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
 --                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
@@ -201,7 +201,9 @@ end
 -- The server that runs now, and whether it is the one whose ledger was last compared with the store: one that was restarted
 -- may have lost what was acknowledged, and one that took over may never have had it.
 local function server_id()
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
+  local info = redis.call('INFO', 'server', 'replication')
+  -- One that was a replica for a while has the same run_id and perhaps another's data: its replid is another.
+  return (string.match(info, 'run_id:(%w+)') or '') .. ':' .. (string.match(info, 'master_replid:(%w+)') or '')
 end
 
 local function same_server()

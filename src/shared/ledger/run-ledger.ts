@@ -116,9 +116,11 @@ export class RunLedger {
     return known.length === OPENING.length ? Object.fromEntries(known) : null;
   }
 
-  /** Id of the Redis that runs now: another one after every start. */
+  /** Id of the Redis that runs now, as the scripts have it: another one after every start, and after it was a replica. */
   async server(): Promise<string> {
-    return /^run_id:(\w+)/m.exec(await this.redis.info('server'))?.[1] ?? '';
+    const info = String(await this.redis.call('INFO', 'server', 'replication'));
+    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
+    return `${field('run_id')}:${field('master_replid')}`;
   }
 
   /** The ledger on `server` follows the store. False if Redis is another one by now. */
