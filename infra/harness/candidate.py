@@ -77,6 +77,8 @@ class Candidate(Peer):
 
             environ.clear()
             environ.update(extra["environ"])
+        if "path" in extra:
+            sys.path[:0] = [entry for entry in extra["path"] if entry not in sys.path]
         if "files" in extra:
             take_files(extra["files"])
         if "input" in extra:
@@ -174,6 +176,12 @@ def _step(candidate: Candidate, generator: Any, action: str, value: Any) -> Any:
     return generator.send(value) if action == "send" else generator.throw(value)
 
 
+def _dataclass(candidate: Candidate, name: str, value: Any, rest: Any, more: Any) -> Any:
+    import dataclasses
+
+    return getattr(dataclasses, name)(value, *rest, **more)
+
+
 def _run_path(candidate: Candidate, path: str, run_name: str) -> Any:
     import runpy
 
@@ -202,6 +210,7 @@ _PERFORM: Dict[str, Any] = {
     "file": lambda c, name: read_file(name),
     "step": _step,
     "run-path": _run_path,
+    "dataclass": _dataclass,
     "seed": _seed,
     "recursion": lambda c, limit: sys.setrecursionlimit(limit),
     "command": lambda c, name, *rest: c.command(name, *rest),

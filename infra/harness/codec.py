@@ -37,8 +37,10 @@ def is_flat(items: Any) -> bool:
 class Encoder:
     """One direction of one exchange. `seen` is shared with the Decoder of the same exchange."""
 
-    def __init__(self, seen: List[Any], opaque: Callable[["Encoder", Any], Any]) -> None:
+    def __init__(self, seen: List[Any], opaque: Callable[["Encoder", Any], Any], led: Any = None) -> None:
         self.seen = seen
+        # What text becomes on the other side (a path of this side's folder), or None.
+        self.led = led
         self.numbers = {id(item): n for n, item in enumerate(seen)}
         self.opaque = opaque
 
@@ -49,7 +51,7 @@ class Encoder:
     def encode(self, value: Any) -> Any:
         kind = type(value)
         if kind in _ATOMS:
-            return value
+            return value if kind is not str or self.led is None else self.led(value)
         if kind is int:
             return value if -_BIG <= value <= _BIG else ["i", hex(value)]
         number = self.numbers.get(id(value))
@@ -59,7 +61,8 @@ class Encoder:
         return rule(self, value) if rule else self.opaque(self, value)
 
     def items(self, tag: str, items: Any) -> list:
-        return [tag, *items] if is_flat(items) else [tag, *[self.encode(item) for item in items]]
+        flat = is_flat(items) and (self.led is None or str not in set(map(type, items)))
+        return [tag, *items] if flat else [tag, *[self.encode(item) for item in items]]
 
     def pairs(self, tag: str, mapping: dict) -> list:
         node: list = [tag]
@@ -114,15 +117,16 @@ _ENCODE: Dict[type, Callable[[Encoder, Any], Any]] = {
 class Decoder:
     """The other direction: numbers containers in the same order as the encoder did."""
 
-    def __init__(self, seen: List[Any], arrive: Callable[["Decoder", list], Any]) -> None:
+    def __init__(self, seen: List[Any], arrive: Callable[["Decoder", list], Any], led: Any = None) -> None:
         self.seen = seen
+        self.led = led
         self.arrive = arrive
 
     def decode(self, node: Any) -> Any:
         if type(node) is not list:
             if type(node) is dict:
                 raise Garbled("an object")
-            return node
+            return node if type(node) is not str or self.led is None else self.led(node)
         if not node or type(node[0]) is not str:
             raise Garbled("no tag")
         rule = _DECODE.get(node[0])
@@ -131,7 +135,7 @@ class Decoder:
     def rest(self, node: list, start: int = 1) -> list:
         items = node[start:]
         kinds = set(map(type, items))
-        if list in kinds or dict in kinds:
+        if list in kinds or dict in kinds or self.led is not None and str in kinds:
             return [self.decode(item) for item in items]
         return items
 

@@ -75,7 +75,9 @@ class Exports:
 
     def _lend(self, value: Any, kind: str, special: List[str]) -> list:
         name = getattr(value, "__name__", None) or type(value).__name__
-        return ["j", self._number(value), kind, name if type(name) is str else "function", special]
+        doc = getattr(value, "__doc__", None) if kind == "function" else None
+        shown = name if type(name) is str else "function"
+        return ["j", self._number(value), kind, shown, special, doc if type(doc) is str else None]
 
     def _class(self, value: type) -> list:
         name = _global_name(value, self._is_check_module)

@@ -10,15 +10,18 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Set, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CONTAINERS = 1000
 _BYTES = 8 * 1024 * 1024
 
 
 class JudgeFiles:
-    def __init__(self, judge: Any, hidden: List[str]) -> None:
+    def __init__(self, judge: Any, hidden: List[str], withheld: List[str]) -> None:
         self._judge = judge
+        # Data of the check's that the candidate gets once the check names it to it.
+        self.withheld = list(withheld)
         self._hidden = set(hidden)
         self._written: Dict[str, Tuple[int, int]] = {}
         # By name: what of the candidate's lies here that the farm did not lay.
@@ -83,6 +86,19 @@ class JudgeFiles:
         finally:
             self._busy = False
 
+    def named_in(self, values: Any) -> None:
+        texts = list(_texts(values, []))
+        folders = {self._folder(text) for text in texts if len(text) < 4096 and "\0" not in text}
+        for name in list(self.withheld):
+            base = name.rpartition("/")[2]
+            if any(base in text for text in texts) or any(name.startswith(folder) for folder in folders if folder):
+                self.withheld.remove(name)
+                self._written[name] = (0, -1)
+
+    def _folder(self, text: str) -> str:
+        full = os.path.abspath(text) + "/"
+        return full[full.index("/", 1) + 1 :] if full.startswith(("/judge/", "/work/")) else ""
+
     def _state(self, full: str) -> Tuple[int, int]:
         found = self._stat(full)
         return found.st_mtime_ns, found.st_size
@@ -106,6 +122,24 @@ class JudgeFiles:
         finally:
             self._busy = False
         return sent
+
+
+def _texts(value: Any, seen: List[int]) -> Iterator[str]:
+    """All text in plain data, file names among it."""
+    if isinstance(value, str):
+        yield str.__str__(value)
+    elif type(value) is bytes:
+        yield value.decode("latin-1")
+    elif isinstance(value, (list, tuple, set, frozenset, dict)):
+        if id(value) in seen or len(seen) > _CONTAINERS:
+            return
+        seen.append(id(value))
+        if isinstance(value, dict):
+            yield from _texts(list(value.values()), seen)
+        for item in list(value):
+            yield from _texts(item, seen)
+    elif type(value).__module__.startswith("pathlib"):
+        yield os.fspath(value)
 
 
 def take_files(files: Any) -> None:

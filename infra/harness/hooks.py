@@ -23,7 +23,7 @@ class Hooks:
         self.judge = judge
         self.imports = imports
         self._files = {*facts["files"], *facts["own"]} - set(facts["hidden"])
-        judge.files = JudgeFiles(judge, facts["hidden"])
+        judge.files = JudgeFiles(judge, facts["hidden"], facts["withheld"])
         self._guard = Guard(judge, facts["hidden"], sorted(self._files), self.candidates_file)
         self._modules: Dict[str, Callable[[Any], None]] = {
             "random": self._random,
@@ -32,6 +32,9 @@ class Hooks:
             "importlib.util": self._importlib_util,
             "runpy": self._runpy,
             "tempfile": self._tempfile,
+            "dataclasses": self._dataclasses,
+            "multiprocessing.context": self._pools,
+            "concurrent.futures.process": self._executor,
         }
 
     def install(self) -> None:
@@ -133,6 +136,38 @@ class Hooks:
             return self.judge.request("run-path", path, run_name or "<run_path>")
 
         runpy.run_path = run_path
+
+    def _dataclasses(self, dataclasses: Any) -> None:
+        """Of an object of the candidate's they read what its own `dataclasses` wrote there."""
+        for name in ("fields", "asdict", "astuple", "replace"):
+
+            def asked(value: Any, *rest: Any, _name: str = name, _plain: Any = getattr(dataclasses, name), **more: Any) -> Any:
+                if id(value) in self.judge.numbers:
+                    return self.judge.request("dataclass", _name, value, rest, more)
+                return _plain(value, *rest, **more)
+
+            setattr(dataclasses, name, asked)
+
+    def _pools(self, context: Any) -> None:
+        """One channel has no place for many processes at once: their work is the candidate's anyway."""
+
+        def pool(_: Any, processes: Any = None, initializer: Any = None, initargs: Any = (), tasks: Any = None) -> Any:
+            from multiprocessing.pool import ThreadPool
+
+            return ThreadPool(processes, initializer, initargs)
+
+        context.BaseContext.Pool = pool
+
+    def _executor(self, process: Any) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        class ProcessPoolExecutor(ThreadPoolExecutor):
+            def __init__(
+                self, max_workers: Any = None, mp_context: Any = None, initializer: Any = None, initargs: Any = (), **_: Any
+            ) -> None:
+                super().__init__(max_workers, "", initializer, initargs)
+
+        process.ProcessPoolExecutor = ProcessPoolExecutor
 
     def _tempfile(self, tempfile: Any) -> None:
         """What the check makes there is for the candidate's user as well: in a plain run it is one user."""

@@ -91,11 +91,21 @@ class _State:
         return {**own, **dict(self.judge.request("get-many", self.module, self._names))}
 
     def stars(self) -> List[str]:
-        """No name of a built-in function (the check's `abs` and `all` stay Python's), and none that it never says."""
+        """No name of a built-in function (the check's `abs` and `all` stay Python's), none that the check has bound to
+        something of its own unless the task defines it, and none that it never says."""
         import builtins
 
-        known = self.judge.mentioned
-        names = [n for n in self._stars if not hasattr(builtins, n) and (known is None or known(n, True))]
+        judge = self.judge
+        known = judge.mentioned
+        bound = _globals_of_check()
+        names = [
+            n
+            for n in self._stars
+            if not hasattr(builtins, n)
+            and (n not in bound or n in judge.declared or n in judge.starred or id(bound[n]) in judge.numbers)
+            and (known is None or known(n, True))
+        ]
+        judge.starred.update(names)
         self._values = {}
         for name, value in self.judge.request("get-many", self.module, names):
             self._values[name] = self.judge.named(value, name)
@@ -108,6 +118,14 @@ class _State:
             return __import__(name)
         known = self._values.pop(name, self) if self._epoch == self.judge.epoch else self
         return self.get(name) if known is self else known
+
+
+def _globals_of_check() -> Dict[str, Any]:
+    """Of the file of the check's whose `from module import *` is at work."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith("/judge/"):
+        frame = frame.f_back
+    return frame.f_globals if frame is not None else {}
 
 
 class _Loader:
@@ -155,54 +173,71 @@ class Imports:
         self._candidates = set(others)
         self._folders = _folders(others)
         self._hidden_folders = _folders(self._hidden)
-        self._own_tops = tops_of(facts["own"])
-        self._tops = tops_of(others)
+        self._own = {path for path in facts["own"] if path.endswith(".py")} | _folders(facts["own"])
+        self._home = facts["check"].rpartition("/")[0]
+        self._roots_for: Any = None
+        self._roots: List[str] = []
         self._pending: Dict[str, StandInModule] = {}
         judge.module_of = self.module_of
         judge.is_candidates_module = self._is_candidates
+        judge.added_path = lambda: [("/work/" + root).rstrip("/") for root in self.roots() if root not in self._started]
+        # What `python3 FILE` starts with; the rest the other side is told.
+        self._started = {self._home + "/" if self._home else ""}
 
     def install(self) -> None:
         sys.meta_path[:] = [_Front(self), BuiltinImporter, FrozenImporter, _ImagePath(), _Rear(self)]
 
+    def roots(self) -> List[str]:
+        """The folders of the task where modules are looked for: the check's own, as a script's, and what it put on its path."""
+        path = tuple(entry for entry in sys.path if type(entry) is str and entry not in _image_path)
+        if path != self._roots_for:
+            full = ["/judge/" + self._home, *map(os.path.abspath, path), "/judge/"]
+            inside = [os.path.normpath(entry)[7:] for entry in full if (entry + "/").startswith("/judge/")]
+            self._roots = list(dict.fromkeys(root + "/" if root else "" for root in inside))
+            self._roots_for = path
+        return self._roots
+
     def is_check_module(self, name: Any) -> bool:
         if name == "__main__":
             return True
-        if type(name) is not str:
-            return False
-        stem = name.replace(".", "/")
-        return stem + ".py" in self._hidden or stem + "/__init__.py" in self._hidden
+        return type(name) is str and any(path in self._hidden for path in self.files_of(name))
 
     def files_of(self, name: str) -> List[str]:
         stem = name.replace(".", "/")
-        return [stem + "/__init__.py", stem + ".py"]
+        return [root + stem + end for root in self.roots() for end in ("/__init__.py", ".py")]
 
     def hidden_spec(self, name: str) -> Any:
-        package, module = self.files_of(name)
-        stem = "/judge/" + name.replace(".", "/")
-        if package in self._hidden:
-            loader = SourceFileLoader(name, "/judge/" + package)
-            return spec_from_file_location(name, loader=loader, submodule_search_locations=[stem])
-        if module in self._hidden:
-            return spec_from_file_location(name, loader=SourceFileLoader(name, "/judge/" + module))
-        if name.replace(".", "/") in self._hidden_folders and not self._is_candidates(name):
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [stem]
-            return spec
+        stem = name.replace(".", "/")
+        for root in self.roots():
+            full = "/judge/" + root + stem
+            if root + stem + "/__init__.py" in self._hidden:
+                loader = SourceFileLoader(name, full + "/__init__.py")
+                return spec_from_file_location(name, loader=loader, submodule_search_locations=[full])
+            if root + stem + ".py" in self._hidden:
+                return spec_from_file_location(name, loader=SourceFileLoader(name, full + ".py"))
+        for root in self.roots():
+            if root + stem in self._hidden_folders and not self._is_candidates(name):
+                spec = ModuleSpec(name, None, is_package=True)
+                spec.submodule_search_locations = ["/judge/" + root + stem]
+                return spec
         return None
 
     def _is_candidates(self, name: str) -> bool:
-        return any(path in self._candidates for path in self.files_of(name)) or name.replace(".", "/") in self._folders
+        return any(path in self._candidates for path in self.files_of(name)) or self._is_in(self._folders, name)
+
+    def _is_in(self, folders: Any, name: str) -> bool:
+        return any(root + name.replace(".", "/") in folders for root in self.roots())
 
     def standin_spec(self, name: str, any_top: bool) -> Any:
         top = name.partition(".")[0]
         below = "." in name and isinstance(sys.modules.get(name.rpartition(".")[0]), StandInModule)
-        if below or top in self._own_tops or any_top and top in self._tops:
+        if below or any_top or self._is_in(self._own, top) or any(path in self._own for path in self.files_of(top)):
             if below or self._is_candidates(name):
                 return ModuleSpec(name, _Loader(self), is_package=self._is_package(name))
         return None
 
     def _is_package(self, name: str) -> bool:
-        return self.files_of(name)[0] in self._candidates or name.replace(".", "/") in self._folders
+        return any(path in self._candidates for path in self.files_of(name)[::2]) or self._is_in(self._folders, name)
 
     def file_spec(self, name: str, path: str) -> Any:
         return ModuleSpec(name, _Loader(self, path), origin=path)
@@ -226,9 +261,9 @@ class Imports:
         return made
 
 
-def tops_of(paths: Iterable[str]) -> set:
-    """The top-level names that these files can be imported by."""
-    python = [path for path in paths if path.endswith(".py")]
+def tops_of(paths: Iterable[str], root: str = "") -> set:
+    """The top-level names that these files can be imported by, from a folder of the task."""
+    python = [path[len(root) :] for path in paths if path.endswith(".py") and path.startswith(root)]
     return {path[:-3] if "/" not in path else path.partition("/")[0] for path in python}
 
 

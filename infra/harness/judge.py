@@ -37,11 +37,33 @@ class Judge(Peer):
         self.module_of: Any = None
         self.files: Any = None
         self.mentioned: Any = None
+        self.added_path: Any = None
+        # What the task says of itself (`names`, `functions`), and what stars of the candidate's have bound.
+        self.functions: frozenset = frozenset()
+        self.declared: frozenset = frozenset()
+        self.starred: set = set()
+        self._path_sent: List[str] = []
         self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input
         self._input_sent = [False, False]
+        self.led_there = self._path_there
+        self._led: List[str] = []
+
+    def _path_there(self, text: str) -> str:
+        """A path in the check's folder, as the candidate can open it; what comes back of it is the check's again."""
+        if text[:7] != "/judge/" and text != "/judge":
+            return text
+        led = "/work" + text[6:]
+        if led not in self._led:
+            self._led.append(led)
+            self.led_here = self._path_here
+        return led
+
+    def _path_here(self, text: str) -> str:
+        known = text[:5] == "/work" and any(text == led or text.startswith(led.rstrip("/") + "/") for led in self._led)
+        return "/judge" + text[5:] if known else text
 
     # Kinds of stand-ins.
 
@@ -62,12 +84,20 @@ class Judge(Peer):
             self._mixed.add(id(value))
 
     def named(self, found: Any, name: str) -> Any:
-        """A class that the check reached by a name which says class, and by no other (rule.py, 4)."""
+        """A class that the check reached by a name which says class, and by no other (rule.py, 4); not by one that the
+        task has for a function."""
         if isinstance(found, StandInType):
-            if not name[:1].isupper():
+            if not name[:1].isupper() or name in self.functions:
                 self._misnamed.add(id(found))
             found._farm_named = id(found) not in self._misnamed
+        elif type(found) is types.FunctionType and id(found) in self.numbers and self._asks_annotations():
+            notes = self.request("get", found, "__annotations__")
+            found.__annotations__ = notes if type(notes) is dict else {}
         return found
+
+    def _asks_annotations(self) -> bool:
+        said = self.mentioned
+        return said is not None and (said("__annotations__") or said("get_type_hints"))
 
     def was_raised_there(self, error: BaseException) -> bool:
         return "_farm_trace" in error.__dict__
@@ -81,7 +111,10 @@ class Judge(Peer):
         try:
             return super().request(operation, *values)
         except (StopIteration, StopAsyncIteration) as stop:
-            if operation in ("step", "await") or values[0] in ("__next__", "__anext__"):
+            if operation in ("step", "await"):
+                raise
+            # By identity of the operation first: an object of the candidate's would be asked whether it equals the name.
+            if operation == "operator" and values[0] in ("__next__", "__anext__"):
                 raise
             # As in a generator (PEP 479): it would end `all(map(f, ...))` early, and count as a pass.
             raise RuntimeError("the candidate's code raised %s" % type(stop).__name__) from stop
@@ -144,6 +177,8 @@ class Judge(Peer):
         if tag == "x":
             return self._exception(decoder, node)
         known = self.table.get(node[1])
+        # What the candidate hands out is its answer, also if the check made it once (`return self`).
+        self._made.discard(id(known))
         if tag == "O":
             cls = decoder.decode(node[2])
             return self.keep(node[1], make_object(cls)) if known is None else known
@@ -230,15 +265,23 @@ class Judge(Peer):
             return value
         raise value
 
+    def going(self, values: Any) -> None:
+        if self.files is not None and self.files.withheld:
+            self.files.named_in(values)
+
     def attach(self) -> Any:
         extra: Dict[str, Any] = {}
         environ: Dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
         if environ != self._environ:
             self._environ = dict(environ)
+            self.going(dict(environ))
             extra["environ"] = dict(os.environ)
         wanted = [sys.stdin is not self._stdin, builtins.input is not self._input]
         if wanted != self._input_sent:
             self._input_sent = extra["input"] = wanted
+        path = self.added_path() if self.added_path is not None else []
+        if path != self._path_sent:
+            self._path_sent = extra["path"] = path
         files = self.files.to_send() if self.files is not None else None
         if files:
             extra["files"] = files

@@ -83,18 +83,19 @@ class Mirrors:
                 decoder.decode(node[3])
             return self._made[number]
         if tag == "j":
-            return self._keep(number, self._mirror(number, node[2], node[3], node[4]))
+            return self._keep(number, self._mirror(number, *node[2:]))
         if tag == "E":
             return self._keep(number, self._exception_class(node))
         return self._keep(number, self._exception(decoder, node))
 
-    def _mirror(self, number: int, kind: str, name: str, special: List[str]) -> Any:
+    def _mirror(self, number: int, kind: str, name: str, special: List[str], doc: Optional[str]) -> Any:
         if kind == "function":
 
             def function(*args: Any, **kwargs: Any) -> Any:
                 return self.peer.request("call", function, args, kwargs)
 
             function.__name__ = function.__qualname__ = name
+            function.__doc__ = doc
             return function
         if kind == "coroutine":
 

@@ -1,7 +1,7 @@
 """The nursery: a prepared interpreter, uid 0, that forks a judge and a candidate for each grade and runs nothing else.
 
-It never reads a grade's message itself: whoever does is forked for it, after the candidate was, so that no check's
-token or file name lies in the memory that a candidate is a copy of.
+A grade's message is read once the candidate has been forked, and never by a nursery that stays, so that no check's token
+or file name lies in the memory that a candidate is a copy of. A nursery for one grade becomes its judge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 import _socket
 
-from .process import become, take_streams
+from .process import become, prepare, take_streams
 from .wire import loads
 
 TYPE_CHECKING = False
@@ -22,39 +22,59 @@ CONTROL = 3
 _MESSAGE_BYTES = (1 << 20) + 4
 _CHANNEL = 1000
 _RESULT = 1001
-# What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs.
+# What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs. Not `random`, `threading`
+# and `logging`: what they do in every fork costs more than loading them in the grades that want them.
 _PREPARED = (
-    "_rollout_farm.run _rollout_farm.candidate _rollout_farm.popen typing re math collections functools itertools random"
-    " heapq bisect string copy operator json datetime decimal fractions dataclasses contextlib threading unittest"
-    " traceback linecache"
+    "_rollout_farm.popen typing re math collections functools itertools heapq bisect string copy operator json datetime"
+    " decimal fractions dataclasses contextlib unittest traceback linecache"
 ).split()
 
 
 def main() -> None:
     control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, CONTROL)
-    if sys.argv[1:] == ["warm"]:
-        for name in _PREPARED:
-            __import__(name, fromlist=["*"])
-        import gc
+    from . import candidate, run  # noqa: F401
 
-        # The forks' collections leave these pages shared.
-        gc.collect()
-        gc.freeze()
+    prepare()
+    warm = sys.argv[1:] == ["warm"]
+    for name in _PREPARED if warm else ():
+        __import__(name)
+    _freeze(warm)
     control.send(b"R")
+    if not warm:
+        if control.recv(1, _socket.MSG_PEEK):
+            _become_judge(control)
+        return
     while control.recv(1, _socket.MSG_PEEK):
         try:
             child = os.fork()
         except OSError as error:
-            _receive(control)
-            control.send(_packet(0, error.errno))
+            _refuse(control, error)
             continue
         if child == 0:
             try:
                 _start(control)
-            except BaseException as error:  # a message that is none of ours
-                control.send(_packet(0, getattr(error, "errno", None) or 22))
-            os._exit(0)
+            finally:
+                os._exit(0)
         os.waitpid(child, 0)
+
+
+def _freeze(collect: bool) -> None:
+    """The forks' collections leave these pages shared."""
+    import gc
+
+    if collect:
+        gc.collect()
+    gc.freeze()
+    gc.enable()
+    del sys.modules["gc"]
+
+
+def _refuse(control: Any, error: BaseException) -> None:
+    """Takes the message, where nobody has, so that the next one is read from its start."""
+    try:
+        _receive(control)
+    finally:
+        control.send(_packet(0, getattr(error, "errno", None) or 22))
 
 
 def _packet(first: int, second: int) -> bytes:
@@ -62,27 +82,71 @@ def _packet(first: int, second: int) -> bytes:
 
 
 def _start(control: Any) -> None:
-    """In a child of the nursery's that ends at once: both grade processes are then PID 1's to reap."""
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    candidate_pid = os.fork()
-    if candidate_pid == 0:
-        _guarded(_candidate, control, ours, theirs)
-    theirs.close()
-    # From here on a fault leaves the candidate's side with the end of its channel before it has read anything: it ends.
-    message, fds = _receive(control)
-    facts: Any = loads(message)
-    if facts.get("module") and not _image_has(facts):
-        raise FileNotFoundError(2, "no module %s" % facts["module"])
-    judge_pid = os.fork()
-    if judge_pid == 0:
-        _guarded(_judge, control, ours, facts, fds)
-    control.send(_packet(judge_pid, candidate_pid if facts["mode"] == "apart" else 0))
+    """In a child of the nursery's that ends at once: both grade processes are then PID 1's to reap.
+
+    The fewer steps it takes, the fewer pages it copies.
+    """
+    try:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        candidate_pid = os.fork()
+        if candidate_pid == 0:
+            _guarded(_candidate, ours, theirs)
+        theirs.close()
+        # From here on a fault leaves the candidate's side with the end of its channel before it has read anything: it ends.
+        # It is read here: the nursery looks for the next one when this process has ended.
+        task = _receive(control)
+    except BaseException as error:
+        _refuse(control, error)
+        return
+    try:
+        if os.fork() == 0:
+            _guarded(_take_task, control, ours, candidate_pid, task)
+    except OSError as error:
+        control.send(_packet(0, error.errno))
 
 
-def _guarded(entry: Any, control: Any, *rest: Any) -> None:
+def _become_judge(control: Any) -> None:
+    """A nursery for one grade is the judge itself, once the candidate's process is there: two forks less."""
+    try:
+        ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        child = os.fork()
+        if child == 0:
+            try:
+                candidate_pid = os.fork()
+                if candidate_pid == 0:
+                    _guarded(_candidate, ours, theirs)
+            except OSError as error:
+                candidate_pid = -error.errno
+            theirs.send(b"%d" % candidate_pid)
+            os._exit(0)
+        os.waitpid(child, 0)
+        candidate_pid = int(ours.recv(16, _socket.MSG_DONTWAIT))
+        theirs.close()
+        if candidate_pid < 0:
+            raise OSError(-candidate_pid, "fork")
+    except Exception as error:
+        _refuse(control, error)
+        return
+    _guarded(_take_task, control, ours, candidate_pid, None)
+
+
+def _take_task(control: Any, ours: Any, candidate_pid: int, task: Any) -> None:
+    try:
+        message, fds = task or _receive(control)
+        facts: Any = loads(message)
+        if facts.get("module") and not _image_has(facts):
+            raise FileNotFoundError(2, "no module %s" % facts["module"])
+    except BaseException as error:  # a message that is none of ours
+        control.send(_packet(0, getattr(error, "errno", None) or 22))
+        os._exit(0)
+    control.send(_packet(os.getpid(), candidate_pid if facts["mode"] == "apart" else 0))
+    os.close(CONTROL)
+    _judge(ours, facts, fds)
+
+
+def _guarded(entry: Any, *rest: Any) -> None:
     """A fault of ours, before anybody's code has run, must not come back into the nursery's loop."""
     try:
-        os.close(CONTROL)
         entry(*rest)
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -119,6 +183,7 @@ def _image_has(facts: Dict[str, Any]) -> bool:
 
 
 def _candidate(ours: Any, theirs: Any) -> None:
+    os.close(CONTROL)
     ours.close()
     try:
         message, fds = _receive(theirs)

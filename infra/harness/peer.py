@@ -27,6 +27,9 @@ class Peer:
         self._sequence = 0
         self._depth = 0
         self._answers: Dict[int, list] = {}
+        # What text that goes there or comes here is to be: paths of the two sides' folders.
+        self.led_there: Any = None
+        self.led_here: Any = None
         # Counts what may have changed the other side's state: whoever remembers something compares it.
         self.epoch = 0
 
@@ -45,6 +48,9 @@ class Peer:
 
     def refuse(self, text: str) -> BaseException:
         raise NotImplementedError
+
+    def going(self, values: Any) -> None:
+        """Told of the values of a request before it is made."""
 
     def attach(self) -> Any:
         """What goes along with a message of this side; None for nothing."""
@@ -80,7 +86,8 @@ class Peer:
         return self._settle(answer, seen)
 
     def _exchange(self, operation: str, values: Tuple[Any, ...], seen: List[Any]) -> list:
-        encoder = Encoder(seen, self.opaque)
+        encoder = Encoder(seen, self.opaque, self.led_there)
+        self.going(values)
         try:
             nodes = [encoder.encode(value) for value in values]
         except (Uncrossable, RecursionError) as error:
@@ -127,7 +134,7 @@ class Peer:
         try:
             try:
                 self.attached(extra)
-                values = self.decoded(Decoder(seen, self.arrive), nodes)
+                values = self.decoded(Decoder(seen, self.arrive, self.led_here), nodes)
                 before = snapshot(seen)
                 result = self.perform(operation, values)
             except Lost:
@@ -152,7 +159,7 @@ class Peer:
     ) -> None:
         count = len(seen)
         try:
-            encoder = Encoder(seen, self.opaque)
+            encoder = Encoder(seen, self.opaque, self.led_there)
             if error is None:
                 outcome, node = "ok", encoder.encode(result)
             else:
@@ -174,7 +181,7 @@ class Peer:
             raise self.refuse(node if type(node) is str else "a value that cannot cross")
         if outcome not in ("ok", "raised") or type(updates) is not list:
             self.broken("garbage on the channel")
-        decoder = Decoder(seen, self.arrive)
+        decoder = Decoder(seen, self.arrive, self.led_here)
         known = len(seen)
         result = self.decoded(decoder, [node])[0]
         try:

@@ -26,7 +26,8 @@ def take_streams(streams: List[int], kept: Dict[int, int]) -> None:
 
 def become(uid: int, gid: int, folder: str, env: Dict[str, str], own_proc: bool = False) -> None:
     """Drops for good. No capability is left: all user ids have left 0, and exec gains nothing (no-new-privs)."""
-    os.setsid()
+    if os.getsid(0) != os.getpid():
+        os.setsid()
     try:
         with open("/proc/self/oom_score_adj", "wb", 0) as file:
             file.write(b"1000")
@@ -43,16 +44,29 @@ def become(uid: int, gid: int, folder: str, env: Dict[str, str], own_proc: bool 
         _own_proc()
 
 
-def _own_proc() -> None:
-    """Changing users took /proc/self away, which a started program owns. The judge stays closed to everybody."""
+_call: Any = None
+
+
+def prepare() -> None:
+    """Before the forks: what `become` needs that is dear to load."""
+    global _call
     try:
         import _ctypes
 
         prctl = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")
-        _ctypes.call_function(prctl, (_PR_SET_DUMPABLE, 1, 0, 0, 0))
+        call = _ctypes.call_function
+        _call = lambda *args: call(prctl, args)  # noqa: E731
     except (ImportError, OSError, AttributeError):
         pass
     sys.modules.pop("_ctypes", None)
+
+
+def _own_proc() -> None:
+    """Changing users took /proc/self away, which a started program owns. The judge stays closed to everybody."""
+    global _call
+    if _call is not None:
+        _call(_PR_SET_DUMPABLE, 1, 0, 0, 0)
+    _call = None
 
 
 def as_started(script: Any, argv: List[str], tops: Iterable[str] = ()) -> None:

@@ -9,9 +9,10 @@ equal everything; if it saw the other operand once, it could become it. Hence:
    identity, also then.
 3. Arithmetic with the check's data is refused (TypeError): `abs(f(x) - expected) < eps` would ask `__sub__`.
 4. Except for an object that the check *made* by calling a class which it named as one (reached by a name that begins
-   with a capital, and by no other: `solution.Vector(1, 2)`): there the operators are what is being checked, and all are asked; what
-   arithmetic makes of it and is of such a class, is made too. A function under test cannot slip in: replaced by a class
-   it still has the name that the check wrote, `double`.
+   with a capital, and by no other: `solution.Vector(1, 2)`): there the operators are what is being checked, and all are
+   asked; what arithmetic makes of it and is of such a class, is made too. A function under test cannot slip in: replaced
+   by a class it still has the name that the check wrote, `double`. Once the candidate's code hands it out (a method that
+   returns `self`), it is an answer like any other, and made no more.
 5. Any other object of a class so named may meet numbers and text in arithmetic if the result is of such a class again
    (`vector.unit() * 3`); that result is *mixed*: it converts to no number, length, truth or sequence any more.
 """
@@ -108,13 +109,28 @@ def valued(name: str, judge: Any, base: type) -> Method:
 
 def plain(name: str, judge: Any) -> Method:
     guarded = name in CONVERSIONS
+    turned = name in _TURNING
 
     def method(self: Any, *rest: Any) -> Any:
-        if guarded and judge.is_mixed(self):
-            raise judge.refuse("%s of a %s that has met the check's own data" % (name, type(self).__name__))
-        return judge.request("operator", name, self, *rest)
+        mixed = judge.is_mixed(self)
+        if mixed and (guarded or name == "__format__" and rest != ("",)):
+            raise judge.refuse(_MIXED % (name, type(self).__name__))
+        entered = name == "__enter__" and judge.was_made(self)
+        result = judge.request("operator", name, self, *rest)
+        if mixed and turned:
+            if not judge.is_standin(result) or not type(result)._farm_named:
+                raise judge.refuse(_MIXED % (name, type(self).__name__))
+            judge.mix(result)
+        elif entered and result is self:
+            judge.make(self)
+        return result
 
     return method
+
+
+# What an operator without a second operand makes of an object that has met the check's data has met it too.
+_TURNING = frozenset(("__neg__", "__pos__", "__invert__"))
+_MIXED = "%s of a %s that has met the check's own data"
 
 
 def methods(special: Any, judge: Any) -> Dict[str, Method]:

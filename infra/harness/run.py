@@ -35,6 +35,7 @@ def judge_apart(fd: int, result: int, facts: Dict[str, Any]) -> None:
     imports: Any = None
     judge = Judge(Channel(fd), ending, lambda name: imports.is_check_module(name))
     imports = Imports(judge, facts)
+    judge.functions, judge.declared = frozenset(facts["functions"]), frozenset(facts["names"])
     imports.install()
     judge.mentioned = mentioned_in(facts["hidden"])
     Hooks(judge, imports, facts).install()

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _VALUE_BASES = {"int": int, "float": float, "complex": complex, "str": str, "bytes": bytes, "tuple": tuple,
                 "frozenset": frozenset}  # fmt: skip
 _CONTAINER_BASES = {"dict": dict, "list": list, "set": set, "bytearray": bytearray}
+# Comparisons by another name: of a list or set of the candidate's they are decided as `==` is (rule.py, 1).
+_QUERIES = frozenset("count index issubset issuperset isdisjoint union intersection difference symmetric_difference".split())
+_WITH_QUERIES = (list, set, bytearray)
 _LOCAL = frozenset(("__class__", "__dict__", "__slots__", "__module__", "__qualname__", "__name__", "__doc__"))
 # Python looks for these on any object or class of its own accord: nobody's business to be asked for.
 _NEVER = frozenset(
@@ -29,7 +32,7 @@ _NEVER = frozenset(
 
 
 class StandInType(type):
-    """The class of stand-in classes: attributes are the candidate's, calling makes an object there."""
+    # The class of stand-in classes: attributes are the candidate's, calling makes an object there.
 
     _farm_judge: Any = None
 
@@ -40,6 +43,9 @@ class StandInType(type):
 
     def __init__(cls, name: str, bases: tuple, body: Dict[str, Any], **_: Any) -> None:
         super().__init__(name, bases, body)
+
+    # The metaclass has it, so that an object may have another: a decorated function has its own.
+    __doc__ = property(lambda cls: cls.__dict__.get("_farm_doc"))  # type: ignore[assignment]
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         judge = cls._farm_judge
@@ -96,6 +102,8 @@ class _Attributes:
         if name in _NEVER or name.startswith("_farm_"):
             raise AttributeError(name)
         judge = type(self)._farm_judge  # type: ignore[attr-defined]
+        if name in _QUERIES and type(self)._farm_base in _WITH_QUERIES and not judge.was_made(self):  # type: ignore[attr-defined]
+            return getattr(judge.plain(self), name)
         return judge.named(judge.request("get", self, name), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -135,12 +143,13 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
     wanted = [text for text in special if type(text) is str and (text in OPERATORS or text == "__await__")]
     body: Dict[str, Any] = {
         "_farm_number": number, "_farm_judge": judge, "_farm_kind": family, "_farm_named": False, "_farm_base": None,
-        "__module__": module, "__qualname__": qualname, "__doc__": doc if type(doc) is str else None,
+        "__module__": module, "__qualname__": qualname, "_farm_doc": doc if type(doc) is str else None,
     }  # fmt: skip
     root: tuple = (_Object,)
     if family == "exception":
         return _exception_class(judge, name, bases, body, wanted)
     body["__slots__"] = ()
+    body["__doc__"] = property(lambda self: judge.request("get", self, "__doc__"))
     if base_name in _VALUE_BASES:
         base = _VALUE_BASES[base_name]
         body["_farm_base"] = base
@@ -150,6 +159,8 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
             body["__hash__"] = base.__hash__
         wanted = [text for text in wanted if text in ("__str__", "__repr__", "__call__", "__enter__", "__exit__")]
         root = (_Attributes, base)
+        if base is tuple and fields and all(type(field) is str for field in fields):
+            body["_fields"] = tuple(fields)
         for at, field in enumerate(fields if base is tuple else ()):
             # No special method may come in as a field: Python itself would call it.
             if type(field) is str and field.isidentifier() and not field.startswith("_"):
@@ -172,6 +183,10 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
             methods[awaited] = _awaited(judge, methods[awaited])
     body.update(methods)
     body["__bool__"] = body.get("__bool__") or _truth(body)
+    if base_name in _CONTAINER_BASES:
+        # For `isinstance(found, dict)` alone: it holds nothing that Python's own C code could read past its methods.
+        shown = type(name, (_CONTAINER_BASES[base_name],), {"__module__": module, "__qualname__": qualname})
+        body["__class__"] = property(lambda self: shown)
     parents = tuple(base for base in bases if isinstance(base, StandInType)) or root
     value_base = _VALUE_BASES.get(base_name)
     if value_base is not None and not any(issubclass(parent, value_base) for parent in parents):

@@ -32,6 +32,8 @@ int wire_fill(void);                      // reads what is there; 0 when the cha
 int wire_next(struct frame *frame);       // 1: a whole frame (valid until the next call)
 void wire_wait(struct frame *frame);      // blocks until there is one; a closed channel ends the box
 void send_frame(uint8_t type, const void *head, uint32_t head_size, const void *tail, uint32_t tail_size);
+void send_waiting(void);                  // before a wait for the driver
+void send_urgent(void);                   // before any other
 void send_u32(uint8_t type, uint32_t a, uint32_t b);
 void fatal(const char *what);             // tells the driver why, and ends the box
 uint32_t get_u32(const uint8_t *from);
@@ -66,6 +68,7 @@ struct job {
   uint64_t start;
   uint32_t timeout_ms, cap;
   int graded, keep;           // forked by the nursery; the nursery stays
+  int turned;                 // the nursery itself has become the judge
   int in[2], out[OUTPUTS][2];  // pipes
 };
 void run_command(const struct frame *frame);

@@ -128,6 +128,7 @@ void write_files(const struct frame *frame) {
   put_u32(body + 4, (uint32_t)batch.error);
   put_u32(body + 8, batch.failed);
   send_frame('w', body, sizeof body, NULL, 0);
+  if (batch.error != 0) send_waiting();  // whoever has sent more behind it may want to end that
 }
 
 static char **found;

@@ -18,7 +18,8 @@
 
 pid_t nursery;
 static int control = -1, complaint = -1, ready;
-static char *program;  // what it was asked for by
+static uint8_t *asked;  // the words that it was asked for by, as they came
+static size_t asked_size;
 
 enum { START_MS = 15000, ANSWER_MS = 10000, MAX_TASK = 1 << 20 };
 
@@ -31,8 +32,8 @@ static void forget(void) {
   nursery = 0;
   ready = 0;
   shut(&control);
-  free(program);
-  program = NULL;
+  free(asked);
+  asked = NULL;
 }
 
 void nursery_died(pid_t pid) {
@@ -105,11 +106,12 @@ static void become_nursery(const char *path, char **argv, char **env, int words,
   _exit(127);
 }
 
-// A nursery by these words is there or on its way, or errno says why it cannot be.
-static int start(char **argv, char **env) {
+// A nursery by these words (`from` to `end` of a frame) is there or on its way, or errno says why it cannot be.
+static int start(char **argv, char **env, const uint8_t *from, const uint8_t *end) {
   if (argv[0] == NULL || argv[0][0] == 0) return EINVAL;
   if (nursery != 0 && waitpid(nursery, NULL, WNOHANG) == nursery) forget();
-  if (nursery != 0 && strcmp(program, argv[0]) == 0) return 0;
+  // one that was prepared otherwise would not mean the same
+  if (nursery != 0 && asked_size == (size_t)(end - from) && memcmp(asked, from, asked_size) == 0) return 0;
   nursery_end();
   shut(&complaint);
   char path[PATH_MAX];
@@ -129,9 +131,11 @@ static int start(char **argv, char **env) {
     nursery = pid;
     control = sockets[0];
     complaint = words[0];
-    program = strdup(argv[0]);
+    asked_size = (size_t)(end - from);
+    asked = malloc(asked_size + 1);
     fcntl(control, F_SETFL, O_NONBLOCK);
-    if (program == NULL) fatal("no memory for the interpreter's name");
+    if (asked == NULL) fatal("no memory for the interpreter's name");
+    memcpy(asked, from, asked_size);
     if (error != 0) nursery_end();
   } else {
     shut(&sockets[0]);
@@ -148,6 +152,7 @@ static int await(short events, uint64_t end) {
     if (now >= end) return ETIMEDOUT;
     struct pollfd fds[3] = {{.fd = 0, .events = POLLIN}, {.fd = child_signals, .events = POLLIN}, {.fd = control, .events = events}};
     uint64_t wait = (end - now) / 1000 + 1;
+    send_urgent();
     if (poll(fds, 3, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) return ECANCELED;
     if (fds[2].revents) return 0;
@@ -223,7 +228,7 @@ static void pass_on_complaint(uint32_t cap) {
 void prepare_nursery(const struct frame *frame) {
   const uint8_t *at = frame->body, *end = frame->body + frame->size;
   char **argv = strings(&at, end), **env = strings(&at, end);
-  start(argv, env);
+  start(argv, env, frame->body, at);
   free_strings(argv);
   free_strings(env);
 }
@@ -234,13 +239,14 @@ void run_grade(const struct frame *frame) {
   struct job job = {.timeout_ms = get_u32(frame->body), .cap = get_u32(frame->body + 4), .graded = 1, .keep = frame->body[8]};
   const uint8_t *at = frame->body + 9, *end = frame->body + frame->size;
   char **argv = strings(&at, end), **env = strings(&at, end);
+  const uint8_t *words_end = at;
   // the frame is ours until the next one is taken, and waiting for the nursery takes pings
   uint32_t size = (uint32_t)(end - at);
   uint8_t *task = malloc(size + 1), pids[8];
   if (task == NULL || size > MAX_TASK) fatal("a task for the nursery is too large");
   memcpy(task, at, size);
   int error = job_pipes(&job);
-  if (error == 0) error = start(argv, env);
+  if (error == 0) error = start(argv, env, frame->body + 9, words_end);
   if (error == 0) error = get_ready();
   job.start = now_us();
   uint64_t answer_by = job.start + ANSWER_MS * 1000ULL;
@@ -252,6 +258,11 @@ void run_grade(const struct frame *frame) {
     job.pid = (pid_t)get_u32(pids);
     job.candidate = (pid_t)get_u32(pids + 4);
     refused = job.pid == 0;
+    job.turned = !refused && job.pid == nursery;
+    if (job.turned) {
+      forget();
+      shut(&complaint);
+    }
     if (refused) {
       error = (int)get_u32(pids + 4);
       if (error <= 0) error = EPROTO;

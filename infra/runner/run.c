@@ -178,6 +178,7 @@ static void attend(struct job *job) {
                             {.fd = job->out[ERR][0], .events = POLLIN},
                             {.fd = job->out[RESULT][0], .events = POLLIN}};
     uint64_t wait = (end - now) / 1000 + 1;
+    send_urgent();
     if (poll(fds, 6, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) {
       cause = ABORTED;
@@ -201,11 +202,11 @@ static void attend(struct job *job) {
   }
   uint64_t wall = now_us() - job->start;
   shut(&job->in[1]);
-  int lost = job->graded && nursery == 0;
+  int lost = job->graded && nursery == 0 && !job->turned;
   if (job->graded && !job->keep) nursery_end();
   killing = 1;
   if (kill_all() != 0) fatal("a process survived its kill");
-  if (lost || (job->graded && job->keep && nursery == 0)) fatal("the prepared interpreter died under a grade");
+  if (lost || (job->graded && job->keep && nursery == 0 && !job->turned)) fatal("the prepared interpreter died under a grade");
   for (int which = 0; which < OUTPUTS; which++) {
     while (take(job, which) > 0) {}
     shut(&job->out[which][0]);

@@ -60,6 +60,7 @@ void watchdog_feed(void) {
 }
 
 int wire_fill(void) {
+  send_waiting();
   if (in_taken > 0) {
     memmove(in, in + in_taken, in_used - in_taken);
     in_used -= in_taken;
@@ -109,13 +110,32 @@ static void send_all(const uint8_t *from, size_t size) {
   }
 }
 
+// Frames wait here until we would: each write wakes everybody on the way to the driver. Those that mean nothing to it
+// before the grade's end wait for that.
+static uint8_t out[2 * (5 + CHUNK + 8192)];
+static size_t out_used;
+static int urgent;
+
+void send_waiting(void) {
+  size_t size = out_used;
+  out_used = 0;
+  urgent = 0;
+  send_all(out, size);
+}
+
+void send_urgent(void) {
+  if (urgent) send_waiting();
+}
+
 void send_frame(uint8_t type, const void *head, uint32_t head_size, const void *tail, uint32_t tail_size) {
-  static uint8_t out[5 + CHUNK + 8192];
-  put_u32(out, head_size + tail_size);
-  out[4] = type;
-  if (head_size > 0) memcpy(out + 5, head, head_size);
-  if (tail_size > 0) memcpy(out + 5 + head_size, tail, tail_size);
-  send_all(out, 5 + (size_t)head_size + tail_size);
+  if (out_used + 5 + (size_t)head_size + tail_size > sizeof out) send_waiting();
+  uint8_t *at = out + out_used;
+  put_u32(at, head_size + tail_size);
+  at[4] = type;
+  if (type != 'w' && type != 'r') urgent = 1;
+  if (head_size > 0) memcpy(at + 5, head, head_size);
+  if (tail_size > 0) memcpy(at + 5 + head_size, tail, tail_size);
+  out_used += 5 + (size_t)head_size + tail_size;
 }
 
 void send_u32(uint8_t type, uint32_t a, uint32_t b) {
@@ -127,5 +147,6 @@ void send_u32(uint8_t type, uint32_t a, uint32_t b) {
 
 void fatal(const char *what) {
   send_frame('!', what, (uint32_t)strlen(what), NULL, 0);
+  send_waiting();
   _exit(70);
 }

@@ -88,11 +88,22 @@ export interface Check {
   hidden: ReadonlyMap<string, Uint8Array>;
   /** Paths of the task's own files. */
   own: readonly string[];
+  task: TaskFacts;
   /** The interpreter stays for the next grade in the same box. */
   warm: boolean;
   timeoutMs: number;
   outputBytes: number;
   signal?: AbortSignal;
+}
+
+/** What a task says of itself before any edit: never the candidate's word. */
+export interface TaskFacts {
+  /** Names that its Python files define as functions; never classes that a check makes objects of. */
+  functions: readonly string[];
+  /** Names that they define at all: what `from module import *` may put in the place of a name of the check's. */
+  names: readonly string[];
+  /** Data among the hidden files, withheld from the judged code (apart) until the check names it to that. */
+  withheld: readonly string[];
 }
 
 /** What a grade can prove, the weakest last. */

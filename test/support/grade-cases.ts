@@ -27,6 +27,8 @@ export interface GradeCase {
   own: string[];
   files: Record<string, string>;
   hidden: Record<string, string>;
+  /** What the task says of itself (`TaskFacts`). */
+  task: { functions: string[]; names: string[]; withheld: string[] };
   timeout: number;
 }
 
@@ -73,6 +75,7 @@ export function gradeCases(file: string): GradeCase[] {
       mode: options.get('mode') ?? 'apart',
       own: list('own') ?? ['solution.py'],
       hidden: pick(true),
+      task: { functions: list('functions') ?? [], names: list('names') ?? [], withheld: list('withheld') ?? [] },
       timeout: Number(options.get('timeout') ?? 20),
       ...(module ? { module } : {}),
       ...(argv ? { argv } : {}),

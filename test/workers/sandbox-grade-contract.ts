@@ -19,6 +19,7 @@ export function checkOf(solution: string, over: Partial<Check> = {}, hidden = CH
     files: bytes({ 'solution.py': solution }),
     hidden: bytes({ 'check.py': hidden }),
     own: ['solution.py'],
+    task: { functions: [], names: [], withheld: [] },
     warm: false,
     timeoutMs: 10_000,
     outputBytes: 64 * 1024,

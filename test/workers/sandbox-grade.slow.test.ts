@@ -112,8 +112,8 @@ def doors():
         except OSError: pass
     return [len(others), found]
 `;
-    // the runner, the nursery, the judge
-    expect(await lines(solution, 'import solution\nprint(solution.doors())')).toEqual(['[3, []]']);
+    // the runner and the judge; a nursery that stays
+    expect(await lines(solution, 'import solution\nprint(solution.doors())')).toEqual(['[2, []]']);
     expect(await lines(solution, 'import solution\nprint(solution.doors())', { warm: true })).toEqual(['[3, []]']);
   });
 
@@ -225,6 +225,20 @@ def litter():
     ]);
     return seen.stdout.toString();
   }
+
+  test('starts afresh after a prepared interpreter, and the other way round', async () => {
+    const seen = async (warm: boolean) =>
+      lines(DOUBLE, "import sys, solution\nprint('decimal' in sys.modules, 'random' in sys.modules)", { warm });
+    for (const warm of [true, false, true, false, false])
+      expect(await seen(warm)).toEqual([warm ? 'True False' : 'False False']);
+  });
+
+  test('leaves no interpreter behind that was for one grade alone', async () => {
+    for (const solution of [DOUBLE, 'import os\nos._exit(3)', 'while True: pass']) {
+      await grade(solution, CHECK, { timeoutMs: 1_500 });
+      expect(await nursery()).toBe('');
+    }
+  });
 
   test('says by which signal a candidate died', async () => {
     expect(await grade('import ctypes\nctypes.string_at(0)')).toMatchObject({ passed: false, candidateSignal: 11 });

@@ -21,6 +21,7 @@ import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
 import { filesDigest } from './state-digest.ts';
+import { taskFacts } from './task-names.ts';
 
 const MISS = -0.1;
 /** Edits may add this much to the task's own files: each step's observation repeats them all. */
@@ -117,6 +118,7 @@ export class CodeTaskEnvironment implements Environment {
       files: laid.files,
       hidden: own.files,
       own: owned,
+      task: taskFacts(this.statement(), this.initial() as Map<string, string>, own.files),
       warm: check.get('warm') === 'python3',
       ...this.bounds(check),
     });
@@ -169,6 +171,11 @@ export class CodeTaskEnvironment implements Environment {
     }
     const allowed = bytesOf(this.initial()) + GROWTH_BYTES;
     return bytes > allowed ? `the files would hold ${bytes} bytes, more than the ${allowed} allowed` : null;
+  }
+
+  private statement(): string {
+    const task = this.settings.get('task');
+    return typeof task === 'string' ? task : '';
   }
 
   private initial(): ValueMap {

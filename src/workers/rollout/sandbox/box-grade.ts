@@ -1,11 +1,11 @@
 // A grade in a box: everything of before is killed and wiped, the harness and the check's files are laid, the nursery is
-// started where there is none, and forks the judge (infra/runner/README.md, `N` and `G`).
+// started where there is none, and forks the judge (infra/runner/README.md, `N` and `G`). One trip to the box and back.
 
 import { randomBytes } from 'node:crypto';
 import { BoxLost, type Check, type Grade } from '../../../shared/sandbox.ts';
-import { type Link, runToEnd } from './box-run.ts';
+import { type Ahead, type Link, runToEnd } from './box-run.ts';
 import { placePath } from './box-text.ts';
-import { byteStrings } from './channel.ts';
+import { byteStrings, type Frame } from './channel.ts';
 import { batchFrames, type FileOnWire, type LayFault, layFault } from './file-batch.ts';
 import { commandOf, gradeOf, type PlacedFile, placedFiles, taskFor, type Users } from './grading.ts';
 import { type Harness, nurseryCommand, nurseryEnvironment } from './harness.ts';
@@ -24,6 +24,8 @@ export interface GradePlace {
   readFarm(): Promise<Map<string, Buffer>>;
   /** Whether the harness has been laid into this box; set here. */
   laid: boolean;
+  /** Whether nothing was written or run in it since it was made or reset; unset here. */
+  clean: boolean;
 }
 
 export async function gradeInBox(link: Link, check: Check, place: GradePlace): Promise<Grade> {
@@ -57,16 +59,17 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace): P
     byteStrings(nurseryCommand(check.interpreter, check.warm).map((word) => Buffer.from(word))),
     byteStrings(nurseryEnvironment(place.path).map((pair) => Buffer.from(pair))),
   ];
-  const fault = await prepare(link, harness, nursery, wired);
-  place.laid = true;
-  if (fault !== null) return notLaid(files[fault.index] as PlacedFile, fault);
-
   const token = randomBytes(16).toString('hex');
   const task = taskFor(check, place.users, place.path, token);
-  const ended = await runToEnd(link, command, {
-    type: 'G',
-    parts: [Buffer.of(check.warm ? 1 : 0), ...nursery, task],
-  });
+  const prepared = new Preparation(link, place.clean, harness, nursery, wired);
+  place.clean = false;
+  const start = { type: 'G' as const, parts: [Buffer.of(check.warm ? 1 : 0), ...nursery, task] };
+  const ended = await runToEnd(link, command, start, prepared);
+  if (prepared.lost !== null) throw prepared.lost;
+  place.laid = true;
+  const { fault } = prepared;
+  if (fault !== null) return notLaid(files[fault.index] as PlacedFile, fault);
+  if (ended === null) throw new Error('a grade came to nothing without a reason');
   if (ended.result.cause === 'launch') {
     const said = ended.result.stderr.toString('utf8').trim().split('\n').at(-1) ?? '';
     const { code } = ended.result.launchError ?? { code: errnoName(0) };
@@ -76,38 +79,52 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace): P
   return gradeOf(check, ended.result, ended.said, token, ended.candidateSignal);
 }
 
-/** Sent in one go: the interpreter starts while the check's files are written. The first fault among those is the answer. */
-async function prepare(
-  link: Link,
-  harness: readonly FileOnWire[],
-  nursery: readonly Uint8Array[],
-  files: readonly FileOnWire[],
-): Promise<LayFault | null> {
-  const answer = await link.ask<LayFault | BoxLost | null>(false, PREPARE_MS, async (done) => {
-    let laidHarness = harness.length === 0;
-    const send = async (): Promise<void> => {
-      await link.send('X');
-      if (harness.length > 0) for (const body of batchFrames(harness)) await link.send('W', body);
-      await link.send('N', ...nursery);
-      for (const body of batchFrames(files)) await link.send('W', body);
-    };
-    void send();
-    let failed: BoxLost | null = null;
-    return ({ type, body }) => {
-      if (type === 'x') failed = resetFault(body);
-      if (type !== 'w') return;
+/** Sent in one go, with the grade right behind: the interpreter starts while the check's files are written. */
+class Preparation implements Ahead {
+  readonly withinMs = PREPARE_MS;
+  /** Of the check's files. */
+  fault: LayFault | null = null;
+  lost: BoxLost | null = null;
+  readonly #link: Link;
+  readonly #clean: boolean;
+  readonly #harness: readonly FileOnWire[];
+  readonly #nursery: readonly Uint8Array[];
+  readonly #files: readonly FileOnWire[];
+  #harnessAwaited: boolean;
+
+  constructor(
+    link: Link,
+    clean: boolean,
+    harness: readonly FileOnWire[],
+    nursery: readonly Uint8Array[],
+    files: readonly FileOnWire[],
+  ) {
+    this.#link = link;
+    this.#clean = clean;
+    this.#harness = harness;
+    this.#nursery = nursery;
+    this.#files = files;
+    this.#harnessAwaited = harness.length > 0;
+  }
+
+  async send(): Promise<void> {
+    const { send } = this.#link;
+    if (!this.#clean) await send('X');
+    if (this.#harnessAwaited) for (const body of batchFrames(this.#harness)) await send('W', body);
+    await send('N', ...this.#nursery);
+    for (const body of batchFrames(this.#files)) await send('W', body);
+  }
+
+  take({ type, body }: Frame): boolean {
+    if (type === 'x') this.lost = resetFault(body);
+    else if (this.#harnessAwaited) {
+      this.#harnessAwaited = false;
       const fault = layFault(body);
-      if (!laidHarness) {
-        laidHarness = true;
-        if (fault !== null)
-          failed ??= new BoxLost('run', 'engine', 'harness', `the harness cannot be laid: ${fault.message}`);
-        return;
-      }
-      done(failed ?? fault);
-    };
-  });
-  if (answer instanceof BoxLost) throw answer;
-  return answer;
+      if (fault !== null)
+        this.lost = new BoxLost('run', 'engine', 'harness', `the harness cannot be laid: ${fault.message}`);
+    } else this.fault = layFault(body);
+    return this.lost !== null || this.fault !== null;
+  }
 }
 
 /** The runner's answer to a reset. */

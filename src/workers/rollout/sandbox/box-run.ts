@@ -32,30 +32,68 @@ export interface Ended {
   candidateSignal: number | null;
 }
 
-/** `start` is the frame that starts it, after the time and the bytes that are kept. */
+/** What is sent before it, without waiting for its answers. */
+export interface Ahead {
+  withinMs: number;
+  send(): Promise<void>;
+  /** An answer to it. True: the rest is in vain. */
+  take(frame: Frame): boolean;
+}
+
+/** `start` is the frame that starts it, after the time and the bytes that are kept. Null: what went ahead of it failed. */
 export async function runToEnd(
   link: Link,
   command: Command,
   start: { type: 'R' | 'G'; parts: Uint8Array[] },
-): Promise<Ended> {
+  ahead: Ahead,
+): Promise<Ended | null>;
+export async function runToEnd(
+  link: Link,
+  command: Command,
+  start: { type: 'R' | 'G'; parts: Uint8Array[] },
+): Promise<Ended>;
+export async function runToEnd(
+  link: Link,
+  command: Command,
+  start: { type: 'R' | 'G'; parts: Uint8Array[] },
+  ahead?: Ahead,
+): Promise<Ended | null> {
   const stdout = new Head(command.outputBytes);
   const stderr = new Head(command.outputBytes);
   const said = new Head(RESULT_BYTES);
   const abort = () => void link.send('K');
+  const within = command.timeoutMs + GRACE_MS + (ahead?.withinMs ?? 0);
+  let failed = false;
+  let over = false;
   try {
-    const end = await link.ask<Buffer>(true, Math.min(command.timeoutMs + GRACE_MS, LONGEST_MS), async (done) => {
+    const end = await link.ask<Buffer>(true, Math.min(within, LONGEST_MS), async (done) => {
       const input = command.stdin ?? new Uint8Array(0);
       command.signal?.addEventListener('abort', abort, { once: true });
-      for (let at = 0; at < input.length; at += CHUNK_BYTES) await link.send('I', input.subarray(at, at + CHUNK_BYTES));
-      void link.send(start.type, u32(command.timeoutMs), u32(command.outputBytes), ...start.parts);
+      const send = async (): Promise<void> => {
+        await ahead?.send();
+        for (let at = 0; at < input.length; at += CHUNK_BYTES)
+          await link.send('I', input.subarray(at, at + CHUNK_BYTES));
+        await link.send(start.type, u32(command.timeoutMs), u32(command.outputBytes), ...start.parts);
+        // what came before the start had nothing to end
+        if (!over && (failed || command.signal?.aborted)) abort();
+      };
+      void send();
       return (frame) => {
-        if (frame.type === 'o') stdout.take(frame.body);
+        if (frame.type === 'x' || frame.type === 'w') {
+          if (failed || !ahead?.take(frame)) return;
+          failed = true;
+          abort();
+        } else if (frame.type === 'o') stdout.take(frame.body);
         else if (frame.type === 'e') stderr.take(frame.body);
         else if (frame.type === 'r') said.take(frame.body);
-        else if (frame.type === 'z') done(frame.body);
+        else if (frame.type === 'z') {
+          over = true;
+          done(frame.body);
+        }
       };
     });
     command.signal?.throwIfAborted();
+    if (failed) return null;
     const candidate = end.readUInt32LE(39);
     return {
       result: resultOf(end, stdout, stderr),

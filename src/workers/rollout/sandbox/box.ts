@@ -83,6 +83,7 @@ export class RunnerBox implements Box {
       path: parts.path,
       readFarm: async () => (await this.#list('farm', FARM_CAPS)).files,
       laid: false,
+      clean: true,
     };
     channel.onFrame = (frame) => this.#take(frame);
     channel.onClosed = (why) => this.#lose(why);
@@ -103,12 +104,14 @@ export class RunnerBox implements Box {
     command.signal?.throwIfAborted();
     const check = checkLaunch(command, '/work', this.#parts.path);
     if (check.status === 'refused') return notStarted(check.code, check.message);
+    this.#gradePlace.clean = false;
     const parts = [byteStrings(check.launch.argv), byteStrings(check.launch.env)];
     return (await runToEnd(this.#link, command, { type: 'R', parts })).result;
   }
 
   write(files: ReadonlyMap<string, Uint8Array>): ReturnType<Box['write']> {
     return this.#oneByOne(async () => {
+      this.#gradePlace.clean = false;
       const paths = [...files.keys()];
       const wired: FileOnWire[] = [];
       for (const [path, content] of files) {
@@ -171,6 +174,7 @@ export class RunnerBox implements Box {
       });
       const fault = resetFault(answer);
       if (fault !== null) throw fault;
+      this.#gradePlace.clean = true;
       this.sinceMs = Date.now();
     });
   }

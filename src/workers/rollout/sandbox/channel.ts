@@ -22,6 +22,7 @@ export class Channel {
   #outer: Buffer = Buffer.alloc(0);
   #inner: Buffer = Buffer.alloc(0);
   #closed = false;
+  #gathering = false;
 
   constructor(stream: Duplex) {
     this.#stream = stream;
@@ -40,6 +41,7 @@ export class Channel {
       0,
     );
     head.write(type, 4, 'latin1');
+    this.#gather();
     if (this.#stream.write(Buffer.concat([head, ...parts]))) return;
     await new Promise<void>((resolve) => {
       const go = () => {
@@ -49,6 +51,17 @@ export class Channel {
       };
       this.#stream.on('drain', go);
       this.#stream.on('close', go);
+    });
+  }
+
+  /** What is sent in one go leaves in one write: each wakes everybody on the way to the runner. */
+  #gather(): void {
+    if (this.#gathering) return;
+    this.#gathering = true;
+    this.#stream.cork();
+    process.nextTick(() => {
+      this.#gathering = false;
+      this.#stream.uncork();
     });
   }
 

@@ -37,8 +37,9 @@ export function placedFiles(check: Check): PlacedFile[] {
     placed.push({ place, path, content, hidden });
   const shown = shownFiles(check);
   for (const [path, content] of shown) lay('work', path, content, false);
+  const withheld = (path: string): boolean => path.endsWith('.py') || check.task.withheld.includes(path);
   for (const [path, content] of check.hidden)
-    if (check.kind !== 'apart' || !path.endsWith('.py')) lay('work', path, content, true);
+    if (check.kind !== 'apart' || !withheld(path)) lay('work', path, content, true);
   if (check.kind !== 'apart') return placed;
   for (const [path, content] of [...shown, ...check.hidden]) lay('judge', path, content, check.hidden.has(path));
   return placed;
@@ -99,6 +100,7 @@ export function taskFor(check: Check, users: Users, path: string, token: string)
       interpreter: check.interpreter,
       hidden: [...check.hidden.keys()],
       own: check.own,
+      ...check.task,
       files: [...new Set([...check.files.keys(), ...check.hidden.keys()])],
       judge: user(users.judge),
       candidate: user(users.candidate),
