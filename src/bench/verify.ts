@@ -14,7 +14,7 @@ import { ask } from '../shared/redis/embedded.ts';
 import { said } from './children.ts';
 import { type Arm, type Figure, measure } from './figures.ts';
 import { GatewayBench, type GatewayRow, SAMPLES } from './gateway.ts';
-import { startPython } from './python-arm.ts';
+import { type PythonArm, startPython } from './python-arm.ts';
 
 export const QUERIES = 256;
 export const LATENCY_MS = 50;
@@ -37,10 +37,10 @@ export interface VerifyBench {
   notes: string[];
 }
 
-export async function benchVerify(): Promise<VerifyBench> {
+export async function benchVerify(signal: AbortSignal): Promise<VerifyBench> {
   const bench = await Bench.start();
   try {
-    return await bench.run();
+    return await bench.run(signal);
   } finally {
     await bench.close();
   }
@@ -58,6 +58,7 @@ class Bench {
   private cpuMs = 0;
   private answered = 0;
   private gateway: GatewayBench | null = null;
+  private readonly libraries: PythonArm[] = [];
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -77,13 +78,13 @@ class Bench {
     return bench;
   }
 
-  async run(): Promise<VerifyBench> {
+  async run(signal: AbortSignal): Promise<VerifyBench> {
     const batch = await this.upstream('batch');
     const single = await this.upstream('single');
     const quick = await this.upstream('batch', 0);
     const echo = await this.port('echo-child.js', []);
-    const python = await startPython(batch);
-    const direct = await startPython(quick);
+    const python = await this.library(batch);
+    const direct = await this.library(quick);
     const notes = 'missing' in python ? [`the Python library was not measured: ${python.missing}`] : [];
     const ours = (
       mode: 'batch' | 'single',
@@ -132,8 +133,7 @@ class Bench {
               round: () => direct.round({ threads: 16, batch: true, count: SAMPLES, from: this.ids(SAMPLES) }),
             },
           ];
-    const all = await measure([...arms, ...served, ...library], ROUNDS);
-    for (const arm of [python, direct]) if (!('missing' in arm)) arm.close();
+    const all = await measure([...arms, ...served, ...library], ROUNDS, signal);
     const figures = all.slice(0, arms.length);
     const alone = all.find((figure) => figure.arm === LIBRARY);
     const rows = figures.map((figure, i) => {
@@ -201,6 +201,12 @@ class Bench {
     return found;
   }
 
+  private async library(baseUrl: string): Promise<PythonArm | { missing: string }> {
+    const started = await startPython(baseUrl);
+    if (!('missing' in started)) this.libraries.push(started);
+    return started;
+  }
+
   private upstream(mode: 'batch' | 'single', latencyMs = LATENCY_MS): Promise<string> {
     return this.port('upstream-child.js', [String(latencyMs), mode]);
   }
@@ -220,6 +226,7 @@ class Bench {
 
   async close(): Promise<void> {
     await this.gateway?.close();
+    for (const library of this.libraries) library.close();
     for (const child of this.children) child.kill('SIGKILL');
     this.redis.kill('SIGKILL');
     await once(this.redis, 'exit').catch(() => {});
