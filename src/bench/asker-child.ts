@@ -16,7 +16,8 @@ const redis = openRedis(place);
 const asker = new FleetAsker({
   redis,
   place,
-  upstream: { baseUrl: setting.baseUrl, platformId: 1n, apiKey: 'at_bench_0123456789' },
+  // An upstream of its own for each number of calls at once: the strictest of those that ask one holds for all.
+  upstream: { baseUrl: setting.baseUrl, platformId: BigInt(setting.concurrency), apiKey: 'at_bench_0123456789' },
   limits: { concurrency: setting.concurrency },
   log: openLog(readConfig(), 'bench', 'warn'),
 });

@@ -14,11 +14,12 @@ export interface Arm {
   round(): Promise<number>;
 }
 
-/** One unmeasured round of each arm first. */
-export async function measure(arms: readonly Arm[], rounds: number): Promise<Figure[]> {
+/** One unmeasured round of each arm first. Aborted, it ends with the signal's reason after the round that is at work. */
+export async function measure(arms: readonly Arm[], rounds: number, signal: AbortSignal): Promise<Figure[]> {
   const values = arms.map((): number[] => []);
   for (let r = -1; r < rounds; r++) {
     for (const [i, arm] of arms.entries()) {
+      signal.throwIfAborted();
       const value = await arm.round();
       if (r >= 0) values[i]?.push(value);
     }

@@ -53,11 +53,11 @@ interface Growth {
   ratio: number;
 }
 
-export async function benchQueue(): Promise<QueueBench> {
+export async function benchQueue(signal: AbortSignal): Promise<QueueBench> {
   const bench = new Bench(await BenchRedis.start());
   try {
     const speed = [];
-    for (const concurrency of CONCURRENCIES) speed.push(await bench.speed(concurrency));
+    for (const concurrency of CONCURRENCIES) speed.push(await bench.speed(concurrency, signal));
     return { speed, memory: await bench.memory() };
   } finally {
     await bench.close();
@@ -75,7 +75,7 @@ class Bench {
     this.server = server;
   }
 
-  async speed(concurrency: number): Promise<QueueBench['speed'][number]> {
+  async speed(concurrency: number, signal: AbortSignal): Promise<QueueBench['speed'][number]> {
     const realm = `bench-${concurrency}`;
     const seat = (part: Part): Promise<ChildProcess> => this.start(part, realm, concurrency);
     const [producer, raw, sink] = [await seat('producer'), await seat('raw-producer'), await seat('raw-worker')];
@@ -85,7 +85,7 @@ class Bench {
       { name: 'farm', round: async () => (1_000 * MEMBERS) / (await this.run(producer, MEMBERS)).ms },
       { name: 'plain BullMQ', round: async () => (1_000 * MEMBERS) / (await noOps(raw, sink, MEMBERS)) },
     ];
-    const [farm, plain] = (await measure(arms, ROUNDS)) as [Figure, Figure];
+    const [farm, plain] = (await measure(arms, ROUNDS, signal)) as [Figure, Figure];
     this.end();
     return { concurrency, farm, raw: plain, ratio: farm.median / plain.median, ratio_goal: RATIO_GOAL };
   }

@@ -46,9 +46,7 @@ const server = createServer((request, response) => {
     const { queries } = bodySchema.parse(JSON.parse(Buffer.concat(chunks).toString() || '{}'));
     calls++;
     items += queries?.length ?? 1;
-    const data = queries
-      ? { platform_id: 1, results: queries.map((_, index) => ({ index, status: 'ok', data: DATA })) }
-      : DATA;
+    const data = queries ? { results: queries.map((_, index) => ({ index, status: 'ok', data: DATA })) } : DATA;
     setTimeout(() => reply({ ok: true, data }), latencyMs);
   });
 });

@@ -12,16 +12,16 @@ import { z } from 'zod';
 import { missingError } from '../shared/errors.ts';
 import { ask } from '../shared/redis/embedded.ts';
 import { said } from './children.ts';
-import { type Arm, type Figure, measure, shown } from './figures.ts';
-import { GatewayBench, type GatewayRow, printGateway, SAMPLES } from './gateway.ts';
-import { startPython } from './python-arm.ts';
+import { type Arm, type Figure, measure } from './figures.ts';
+import { GatewayBench, type GatewayRow, SAMPLES } from './gateway.ts';
+import { type PythonArm, startPython } from './python-arm.ts';
 
-const QUERIES = 256;
-const LATENCY_MS = 50;
-const STEP_MS = 2_000;
+export const QUERIES = 256;
+export const LATENCY_MS = 50;
+export const STEP_MS = 2_000;
 const BATCH = 50;
-const ROUNDS = 7;
-const LIBRARY = 'ambertrace-rlvr, 256 in its own process';
+export const ROUNDS = 7;
+export const LIBRARY = 'ambertrace-rlvr, 256 in its own process';
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 
 const askedSchema = z.strictObject({ ms: z.number(), cpuMs: z.number(), verdicts: z.int() });
@@ -37,10 +37,10 @@ export interface VerifyBench {
   notes: string[];
 }
 
-export async function benchVerify(): Promise<VerifyBench> {
+export async function benchVerify(signal: AbortSignal): Promise<VerifyBench> {
   const bench = await Bench.start();
   try {
-    return await bench.run();
+    return await bench.run(signal);
   } finally {
     await bench.close();
   }
@@ -58,6 +58,7 @@ class Bench {
   private cpuMs = 0;
   private answered = 0;
   private gateway: GatewayBench | null = null;
+  private readonly libraries: PythonArm[] = [];
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -77,13 +78,13 @@ class Bench {
     return bench;
   }
 
-  async run(): Promise<VerifyBench> {
+  async run(signal: AbortSignal): Promise<VerifyBench> {
     const batch = await this.upstream('batch');
     const single = await this.upstream('single');
     const quick = await this.upstream('batch', 0);
     const echo = await this.port('echo-child.js', []);
-    const python = await startPython(batch);
-    const direct = await startPython(quick);
+    const python = await this.library(batch);
+    const direct = await this.library(quick);
     const notes = 'missing' in python ? [`the Python library was not measured: ${python.missing}`] : [];
     const ours = (
       mode: 'batch' | 'single',
@@ -132,8 +133,7 @@ class Bench {
               round: () => direct.round({ threads: 16, batch: true, count: SAMPLES, from: this.ids(SAMPLES) }),
             },
           ];
-    const all = await measure([...arms, ...served, ...library], ROUNDS);
-    for (const arm of [python, direct]) if (!('missing' in arm)) arm.close();
+    const all = await measure([...arms, ...served, ...library], ROUNDS, signal);
     const figures = all.slice(0, arms.length);
     const alone = all.find((figure) => figure.arm === LIBRARY);
     const rows = figures.map((figure, i) => {
@@ -201,6 +201,12 @@ class Bench {
     return found;
   }
 
+  private async library(baseUrl: string): Promise<PythonArm | { missing: string }> {
+    const started = await startPython(baseUrl);
+    if (!('missing' in started)) this.libraries.push(started);
+    return started;
+  }
+
   private upstream(mode: 'batch' | 'single', latencyMs = LATENCY_MS): Promise<string> {
     return this.port('upstream-child.js', [String(latencyMs), mode]);
   }
@@ -220,6 +226,7 @@ class Bench {
 
   async close(): Promise<void> {
     await this.gateway?.close();
+    for (const library of this.libraries) library.close();
     for (const child of this.children) child.kill('SIGKILL');
     this.redis.kill('SIGKILL');
     await once(this.redis, 'exit').catch(() => {});
@@ -230,25 +237,4 @@ class Bench {
 /** What was asked since the last look. */
 async function counts(baseUrl: string): Promise<z.infer<typeof countsSchema>> {
   return countsSchema.parse(await (await fetch(`${baseUrl}/counts`)).json());
-}
-
-export function printVerify(result: VerifyBench): string {
-  const percent = (x: number): string => `${(x * 100).toFixed(1)}%`;
-  const width = Math.max(...result.rows.map((r) => r.arm.length));
-  const lines = result.rows.map(
-    (r) =>
-      `${r.arm.padEnd(width)}  ideal ${String(r.ideal_ms).padStart(4)} ms  took ${shown(r.figure)} ms  ${r.over_ideal.toFixed(2)}x ideal  ${percent(r.share_of_step)} of the step`,
-  );
-  return [
-    `${QUERIES} queries, ${LATENCY_MS} ms a call, ${STEP_MS} ms of other step time; median of ${ROUNDS} rounds (spread), arms interleaved`,
-    ...lines,
-    `upstream items ${result.upstream.asked}, distinct queries ${result.upstream.distinct}; ${result.cpu_ms_per_query.toFixed(2)} ms of CPU a query`,
-    `the gateway by an upstream that answers at once, ${SAMPLES} samples a round:`,
-    ...printGateway(result.gateway),
-    ...(result.library_samples_per_s === null
-      ? []
-      : [`${LIBRARY} (batch path, no gateway): ${result.library_samples_per_s.toFixed(0)} samples/s`]),
-    ...result.notes,
-    '',
-  ].join('\n');
 }

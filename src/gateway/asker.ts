@@ -26,7 +26,7 @@ export interface Asker {
 /** Makes the asker of one upstream. */
 export type OpenAsker = (verifier: VerifierConfig) => Asker;
 
-/** One asker per upstream: configs that ask the same platform share it. */
+/** One asker per upstream and limits: configs that ask the same platform in the same way share it. */
 export class Askers {
   private readonly all = new Map<string, Asker>();
   private readonly open: OpenAsker;
@@ -36,7 +36,8 @@ export class Askers {
   }
 
   of(verifier: VerifierConfig): Asker {
-    const key = `${verifier.baseUrl} ${verifier.platformId}`;
+    const { baseUrl, platformId, maxConcurrency, requestsPerSecond } = verifier;
+    const key = JSON.stringify([baseUrl, String(platformId), maxConcurrency, requestsPerSecond]);
     let asker = this.all.get(key);
     if (!asker) {
       asker = this.open(verifier);

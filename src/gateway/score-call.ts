@@ -134,7 +134,7 @@ async function sendChunks(exchange: Exchange, chunks: readonly Buffer[], repeate
   exchange.end();
 }
 
-/** A repetition has less time left than the first call: `deadline_ms` is no part of what was asked. */
+/** A repetition has less time left than the first call: `deadline_ms` is no part of what was asked, wherever it stands. */
 function requestHash(bytes: Buffer): string {
-  return sha256(bytes.toString('latin1').replace(/"deadline_ms"\s*:\s*[^,}]*/, ''));
+  return sha256(bytes.toString('latin1').replace(/"deadline_ms"\s*:\s*[^,}]*/g, ''));
 }

@@ -86,8 +86,8 @@ export class Adopter {
       fields.state === 'done'
     )
       return;
-    if (fields.driver !== undefined && Number(fields.driver_until) > Date.now() && !isKnownDead(fields.driver)) return;
     const owner = processIdentity();
+    // Whether another one's lease still holds is for the ledger to say, by its own clock.
     const driven = await ledger.drive(
       owner,
       fields.driver !== undefined && isKnownDead(fields.driver) ? fields.driver : '',

@@ -18,6 +18,9 @@ import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
 import type { MemberQueue } from '../shared/queue.ts';
+import { redisFault } from '../shared/redis/fault.ts';
+import { readMemory } from '../shared/redis/memory.ts';
+import { Comeback } from './comeback.ts';
 
 const ROUND_MS = 100;
 const LEASE_EVERY_MS = 2_000;
@@ -26,8 +29,8 @@ const OPEN_BATCH = 64;
 /** Groups of the plan that a round looks at, for members of a lane that has places. */
 const LOOK_AHEAD = 1_024;
 const CLOSE_BATCH = 200;
-/** Share of Redis's maxmemory above which nothing new is opened. */
-const HIGH_WATER = 0.6;
+/** What goes on is said again after this. */
+const AGAIN_MS = 10_000;
 const MEMORY_EVERY_MS = 1_000;
 /** A round of a cancelled run closes groups for this long. */
 const CANCEL_SLICE_MS = 1_000;
@@ -61,6 +64,8 @@ export class Driver {
   private leasedAt = Number.NEGATIVE_INFINITY;
   private memoryAt = Number.NEGATIVE_INFINITY;
   private full = false;
+  private readonly comeback: Comeback;
+  private refusedToldAt = Number.NEGATIVE_INFINITY;
   private pausedAt: number | null = null;
   private probeAt = 0;
   private probes = 0;
@@ -76,6 +81,7 @@ export class Driver {
     this.options = options;
     this.epoch = epoch;
     this.ledger = new RunLedger(options.redis, run);
+    this.comeback = new Comeback(this.ledger, options);
     this.drained = new Promise((resolve) => {
       this.draining = resolve;
     });
@@ -97,6 +103,7 @@ export class Driver {
     try {
       return await Promise.race([this.loop(over.signal), drained]);
     } finally {
+      this.comeback.close();
       over.abort();
       this.wake('', null);
       void deaf.then((stop) => stop()).catch(() => {});
@@ -111,7 +118,7 @@ export class Driver {
         if (end !== null) return end;
         this.silentSince = null;
       } catch (error) {
-        if (this.hasBeenSilent(began, messageOf(error))) return { silent: true };
+        if (this.hasBeenSilent(began, error)) return { silent: true };
       }
       await this.rest();
     }
@@ -138,18 +145,29 @@ export class Driver {
     this.awake = false;
   }
 
-  /** Redis away is a pause like any other: the run waits `paused_s` for it. */
-  private hasBeenSilent(since: number, why: string): boolean {
+  /** Redis away is a pause like any other: the run waits `paused_s` for it. One that is full answers, and is waited for as long as it takes. */
+  private hasBeenSilent(since: number, error: unknown): boolean {
     const { log, settings } = this.options;
-    if (this.silentSince === null) log.warn({ run: this.ledger.run, error: why }, 'waiting for Redis');
+    const told = { run: this.ledger.run, error: messageOf(error) };
+    const fault = redisFault(error);
+    if (fault === 'full') {
+      this.silentSince = null;
+      if (performance.now() - this.refusedToldAt < AGAIN_MS) return false;
+      this.refusedToldAt = performance.now();
+      log.warn(told, 'Redis is full and refuses jobs: members are queued as soon as there is room');
+      return false;
+    }
+    if (this.silentSince === null)
+      log.warn(told, fault === 'replica' ? 'waiting for Redis: it is a replica now' : 'waiting for Redis');
     this.silentSince ??= since;
     return performance.now() - this.silentSince > settings.pausedS * 1000;
   }
 
   private async round(): Promise<DriverEnd | null> {
+    await this.comeback.remember();
     if (performance.now() - this.leasedAt > LEASE_EVERY_MS) {
-      const driven = await this.ledger.drive(this.options.owner);
-      if (!('epoch' in driven)) return { lost: true };
+      const driven = await this.ledger.drive(this.options.owner, this.comeback.predecessor);
+      if (!('epoch' in driven)) return (await this.comeback.mayBePast(driven.heldBy)) ? null : { lost: true };
       this.epoch = driven.epoch;
       this.leasedAt = performance.now();
     }
@@ -158,8 +176,22 @@ export class Driver {
       await this.fill(this.seen);
       return null;
     }
-    const tick = await this.ledger.tick(this.epoch);
-    if (tick === null) return { lost: true };
+    const tick = await this.ledger.tick(this.epoch, this.comeback.look());
+    if (tick === 'lost') {
+      // Another one's, or a ledger of the past: who holds the lease is asked at once.
+      this.leasedAt = Number.NEGATIVE_INFINITY;
+      this.seen = null;
+      this.awake = true;
+      return null;
+    }
+    if (tick === 'changed') {
+      this.seen = null;
+      this.progress = -1;
+      if (await this.comeback.compare()) this.awake = true;
+      else if ((await this.ledger.field('state')) === 'stopped') return { state: 'stopped' };
+      return null;
+    }
+    await this.isFull();
     this.seen = tick.state === 'running' ? structuredClone(tick) : null;
     this.tickedAt = performance.now();
     this.options.onTick?.(tick);
@@ -188,8 +220,7 @@ export class Driver {
 
   /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
   private async fill(tick: Tick): Promise<void> {
-    const full = await this.isFull();
-    const reach = full ? 0 : this.reach(tick);
+    const reach = (await this.isFull()) ? 0 : this.reach(tick);
     const places = await this.deal(tick, reach);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
     if (dealt) await this.openFor(tick, places, reach);
@@ -288,16 +319,13 @@ export class Driver {
     const now = performance.now();
     if (now - this.memoryAt < MEMORY_EVERY_MS) return this.full;
     this.memoryAt = now;
-    const memory = await this.options.redis.info('memory');
-    const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
-    const full = figure('maxmemory') > 0 && figure('used_memory') > HIGH_WATER * figure('maxmemory');
+    const memory = await readMemory(this.options.redis);
+    const { usedBytes: used, maxBytes: max, aboveHighWater: full } = memory;
     if (full !== this.full)
       this.options.log.warn(
-        { used: figure('used_memory'), max: figure('maxmemory') },
+        { run: this.ledger.run, used, max },
         full ? 'Redis is above its high-water mark: opening nothing new' : 'Redis has room again',
       );
-    if (full !== this.full)
-      await this.ledger.setField('reason', full ? 'Redis is above its high-water mark: nothing new is opened' : '');
     this.full = full;
     return full;
   }

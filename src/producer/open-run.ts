@@ -107,9 +107,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
     await ledger.setState('running');
     if (sealedBy !== null) await ledger.setState('done');
   }
-  await ledger.setField('sitting_accepted', (await ledger.field('accepted')) ?? '0');
-  await ledger.setField('sitting_since', String(Date.now()));
-  await ledger.setField('draining', '0');
+  await ledger.sit();
   return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
 }
 
@@ -145,7 +143,7 @@ async function refuseChanged(run: string, store: Store, before: string, document
 }
 
 async function takeLease(ledger: RunLedger, run: string, owner: string): Promise<string> {
-  const deadline = Date.now() + LEASE_WAIT_MS;
+  const deadline = performance.now() + LEASE_WAIT_MS;
   for (;;) {
     const driven = await ledger.drive(owner);
     if ('epoch' in driven) return driven.epoch;
@@ -154,7 +152,7 @@ async function takeLease(ledger: RunLedger, run: string, owner: string): Promise
       if ('epoch' in taken) return taken.epoch;
     }
     // Alive on this machine: waiting for its lease to end is waiting for nothing.
-    if (isKnownAlive(driven.heldBy) || Date.now() > deadline) {
+    if (isKnownAlive(driven.heldBy) || performance.now() > deadline) {
       throw missingError(
         'run_busy',
         `run ${run} is being driven by another command`,

@@ -51,17 +51,23 @@ export class MemberQueue {
     this.queues = { rollout: make('rollout'), light: make('light'), verify: make('verify') };
   }
 
-  /** Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for. */
+  /**
+   * Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for;
+   * one that is to be alone travels by itself.
+   */
   async add(
     run: string,
-    members: readonly { group: number; member: number; lane: MemberLane; next: number }[],
+    members: readonly { group: number; member: number; lane: MemberLane; next: number; alone?: boolean }[],
   ): Promise<void> {
     const adding = MEMBER_LANES.map(async (lane) => {
       const stage = lane === 'verify' ? 'verify' : 'rollout';
-      const all = members.filter((m) => m.lane === lane);
+      const all = members.filter((m) => m.lane === lane && m.alone !== true);
       const size = lane === 'light' ? LIGHT_AT_ONCE : 1;
-      const jobs = Array.from({ length: Math.ceil(all.length / size) }, (_, i) => {
-        const some = all.slice(i * size, (i + 1) * size);
+      const together = Array.from({ length: Math.ceil(all.length / size) }, (_, i) =>
+        all.slice(i * size, (i + 1) * size),
+      );
+      const single = members.filter((m) => m.lane === lane && m.alone === true).map((m) => [m]);
+      const jobs = [...single, ...together].map((some) => {
         const { group, member, next } = some[0] as (typeof all)[number];
         const more = some.length > 1 ? `x${some.length}` : '';
         return {

@@ -1,6 +1,7 @@
 // The attempts at work in this process: their leases are renewed every second on monotonic time, and each hears of it
 // when it may not speak any more, so that nobody goes on working for a group that is closed.
 
+import type { MemberLane } from '../shared/lane.ts';
 import { type Attempt, BEAT_MS, type MemberLedger, type Standing } from '../shared/ledger/member-ledger.ts';
 
 /** Why an attempt at work was told to end. `stop`: this process goes away, at no cost to the member. */
@@ -19,6 +20,9 @@ export interface Running {
   readonly signal: AbortSignal;
   /** What it does now, for `top`: carried by the next heartbeat. */
   phase: string;
+  readonly lane: MemberLane;
+  /** What its slot waits for when the attempt is over; never rejects. */
+  after: Promise<void> | null;
 }
 
 export class Attempts {
@@ -32,9 +36,9 @@ export class Attempts {
     this.timer = setInterval(() => void this.beat(), BEAT_MS);
   }
 
-  start(attempt: Attempt, phase: string): Running {
+  start(attempt: Attempt, lane: MemberLane, phase: string): Running {
     const controller = new AbortController();
-    const entry = { attempt, signal: controller.signal, controller, phase };
+    const entry = { attempt, signal: controller.signal, controller, phase, lane, after: null };
     this.running.set(attempt.token, entry);
     return entry;
   }

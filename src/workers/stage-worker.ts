@@ -3,13 +3,14 @@
 
 import pLimit, { type LimitFunction } from 'p-limit';
 import { messageOf } from '../shared/errors.ts';
-import { MEMBER_LANES } from '../shared/lane.ts';
-import { type Attempt, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
+import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
+import { type Attempt, type Company, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
 import { announce } from '../shared/presence.ts';
 import { consume, type MemberJob } from '../shared/queue.ts';
 import { AttemptEnded, Attempts, type Running } from './attempts.ts';
+import { type Begun, Companies } from './company.ts';
 import { isFarmFault } from './farm-fault.ts';
 import type { Role, RoleContext } from './role.ts';
 import { type KnownRun, Runs } from './runs.ts';
@@ -19,6 +20,11 @@ const DEPENDENCY_DELAY_MS = 2_000;
 
 /** What goes on the wide line. */
 export type Told = Record<string, unknown>;
+
+interface MemberKey {
+  group: number;
+  member: number;
+}
 
 export interface StageWork {
   stage: Stage;
@@ -34,25 +40,44 @@ export interface StageWork {
   close(): Promise<void>;
 }
 
-export async function startStageWorker(context: RoleContext, work: StageWork): Promise<Role> {
+/** A stage's role, and how its process tells of what works in it beside members. */
+export interface StageRole extends Role {
+  guest(): Promise<() => void>;
+}
+
+export async function startStageWorker(context: RoleContext, work: StageWork): Promise<StageRole> {
   const { redis, place, realm, worker, slots, log } = context;
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
+  const companies = new Companies(ledger);
   const runs = new Runs(redis, context.config);
   const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
-  async function handle(job: MemberJob, at: LimitFunction): Promise<void> {
+  async function handle(job: MemberJob, lane: MemberLane, at: LimitFunction): Promise<void> {
     const run = await runs.get(job.run);
     if ('refused' in run) return log.warn({ run: job.run, why: run.refused }, 'member left alone');
+    const suspects: MemberKey[] = [];
+    const beginning = (members: readonly MemberKey[]) => (company: Company) =>
+      ledger.beginAll(job.run, members, work.stage, company);
+    const playing =
+      (members: readonly MemberKey[]) =>
+      async (begun: Begun): Promise<void> => {
+        const played = begun.map((attempt, i) => {
+          if (!('refused' in attempt))
+            return at(() => perform(attempt, run, attempts.start(attempt, lane, work.phase)));
+          const member = members[i] as MemberKey;
+          if (attempt.refused === 'suspect') suspects.push(member);
+          return log.debug({ run: job.run, ...member, why: attempt.refused }, 'not begun');
+        });
+        // One that throws is a bug, and must not take the others' slots.
+        for (const end of await Promise.allSettled(played)) if (end.status === 'rejected') throw end.reason;
+      };
     const members = job.members.map(([group, member]) => ({ group, member }));
-    const begun = await ledger.beginAll(job.run, members, work.stage);
-    const played = begun.map((attempt, i) => {
-      if ('refused' in attempt) return log.debug({ run: job.run, ...members[i], why: attempt.refused }, 'not begun');
-      const running = attempts.start(attempt, work.phase);
-      return at(() => perform(attempt, run, running));
-    });
-    // One that throws is a bug, and must not take the others' slots.
-    for (const end of await Promise.allSettled(played)) if (end.status === 'rejected') throw end.reason;
+    await companies.among(members.length, beginning(members), playing(members));
+    for (const suspect of suspects.splice(0)) {
+      log.info({ run: job.run, ...suspect }, 'a worker died under this member: it waits to be alone here');
+      await companies.alone(beginning([suspect]), playing([suspect]));
+    }
   }
 
   async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {
@@ -67,6 +92,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     } finally {
       attempts.end(running);
     }
+    await running.after;
   }
 
   /** The attempt did not come to an end of its own: told to end, a part of the farm failed, or there is a bug. */
@@ -94,7 +120,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     const at = slots[lane] ?? 0;
     const onError = (error: unknown): void => log.error({ lane, error: messageOf(error) }, 'queue');
     const members = pLimit(Math.max(1, at));
-    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, members), onError)];
+    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, lane, members), onError)];
   });
   const close = async (): Promise<void> => {
     attempts.close();
@@ -102,11 +128,14 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     await work.close();
   };
   return {
+    guest: () => companies.guest(),
     drain: async () => {
+      companies.close();
       await Promise.all(consumers.map((consumer) => consumer.drain()));
       await close();
     },
     stop: async () => {
+      companies.close();
       const closing = Promise.all(consumers.map((consumer) => consumer.close()));
       attempts.abortAll();
       work.interrupt?.();

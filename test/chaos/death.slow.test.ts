@@ -82,4 +82,37 @@ describe('a worker', () => {
     expect((await farm.run('verify-run', 'poison')).code).toBe(0);
     await farm.nothingLeft(PATIENCE);
   });
+
+  it('that a member kills each time sets that one aside, and none of its neighbours: they complete', async (context) => {
+    const farm = testFarm(context);
+    const culprit = '0-2';
+    const spec = slowSpec(farm, { groups: 1, size: 4, seconds: 5 });
+    const command = farm.start('run', spec, '--run-id', 'among', '--workers', '4');
+    let over = false;
+    const ended = command.ended.finally(() => {
+      over = true;
+    });
+    let killed: number | undefined;
+    let deaths = 0;
+    const plays = async (): Promise<boolean> =>
+      ((await statusOf(farm, 'among'))?.waiting_for ?? []).some((w) => w.member === culprit && w.phase === 'playing');
+    await playing(farm, 'among', 4);
+    while (!over) {
+      const pid = await until('another worker is there, or the run is over', () => over || workerPid(farm), PATIENCE);
+      if (pid === true || over) break;
+      if (pid === killed || !(await plays())) continue;
+      process.kill(pid as number, 'SIGSEGV');
+      killed = pid as number;
+      deaths++;
+    }
+    const { code, stderr } = await ended;
+    expect(code, stderr).toBe(0);
+    // Once among its neighbours, three times by itself.
+    expect(deaths).toBe(4);
+    const [record] = (await farm.run('results', 'among')).stdout.split('\n');
+    const { members } = JSON.parse(record ?? '') as { members: { status: string; cause?: string }[] };
+    expect(members.map((m) => m.cause ?? m.status)).toEqual(['completed', 'completed', 'poison', 'completed']);
+    expect((await farm.run('verify-run', 'among')).code).toBe(0);
+    await farm.nothingLeft(PATIENCE);
+  });
 });

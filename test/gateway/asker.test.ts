@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Asker, Askers, answersInTime } from '../../src/gateway/asker.ts';
 import { scoreItems } from '../../src/gateway/score.ts';
+import type { VerifierConfig } from '../../src/shared/spec/verifier-config.ts';
 import type { Answer } from '../../src/workers/verify/client.ts';
 import type { VerifyResult } from '../../src/workers/verify/verify.ts';
 import type { Query } from '../../src/workers/verify/wire-request.ts';
@@ -63,4 +64,16 @@ test('a large request asks each query once, whichever slices it stands in, and g
   );
   expect([asked, results.length, results.every((one) => one.status === 'completed')]).toEqual([300, 1_000, true]);
   expect(signal.aborted).toBe(true);
+});
+
+test('configs with the same platform and limits share an asker; with limits of their own they have their own', () => {
+  const opened: VerifierConfig[] = [];
+  const askers = new Askers((verifier) => {
+    opened.push(verifier);
+    return silent;
+  });
+  const one = verifierOf('http://127.0.0.1:1');
+  for (const verifier of [one, { ...one, floor: -2 }, { ...one, requestsPerSecond: 5 }, { ...one, maxConcurrency: 2 }])
+    askers.of(verifier);
+  expect(opened.map(({ requestsPerSecond }) => requestsPerSecond)).toEqual([one.requestsPerSecond, 5, null]);
 });

@@ -235,6 +235,12 @@ describe('callers that go, and that come back', () => {
     const first = await post(`${url}/v1/score`, one(20, { deadline_ms: 30_000 }), key);
     const again = await post(`${url}/v1/score`, one(20, { deadline_ms: 12_345 }), key);
     expect([again.status, again.text]).toEqual([200, first.text]);
+    // A column of that name does not hide it.
+    const column = { metadata: [{ gold: 'permit', deadline_ms: 5 }] };
+    const other = { 'idempotency-key': 'a-column' };
+    const named = await post(`${url}/v1/score`, one(20, { ...column, deadline_ms: 30_000 }), other);
+    const repeated = await post(`${url}/v1/score`, one(20, { ...column, deadline_ms: 12_345 }), other);
+    expect([repeated.status, repeated.text]).toEqual([200, named.text]);
   });
 
   test('a caller that was cut off finds its work still under way by its key', async () => {

@@ -56,7 +56,7 @@ async function startWorker(driver: SandboxDriver = createSubprocessDriver(), slo
   });
   const more = { farmId: 'test', realm: SHARED_REALM, worker, slots: { interactive: slots }, log };
   const context = { config, redis, place: server.place, ...more };
-  const role = new InteractiveWorker({ context, driver, slots: () => slots });
+  const role = new InteractiveWorker({ context, driver, slots: () => slots, enter: async () => () => {} });
   const leave = async (how: 'drain' | 'stop'): Promise<void> => {
     closing.splice(closing.indexOf(end), 1);
     await presence.stop();

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { Driver, type DriverEnd } from '../../src/producer/driver.ts';
@@ -5,6 +8,7 @@ import { Fleet } from '../../src/shared/fleet/fleet.ts';
 import { type Attempt, MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
 import { RunLedger, type Tick } from '../../src/shared/ledger/run-ledger.ts';
 import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
+import { readStatus } from '../../src/shared/ledger/run-status.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { consume, MemberQueue } from '../../src/shared/queue.ts';
 import { completedWith, memberOf, settingsWith } from '../support/outcomes.ts';
@@ -12,13 +16,18 @@ import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
 let shared: TestRedis;
+const store = mkdtempSync(path.join(tmpdir(), 'farm-test-driver-'));
 beforeAll(async () => {
   shared = await startRedis();
 });
-afterAll(() => shared.close());
+afterAll(async () => {
+  await shared.close();
+  rmSync(store, { recursive: true });
+});
 
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
-const log = pino({ level: 'silent' });
+const said: string[] = [];
+const log = pino({ level: 'info' }, { write: (line: string) => void said.push(line) });
 
 interface Shape {
   groups: number;
@@ -35,10 +44,11 @@ interface Seat {
 
 let runs = 0;
 async function openRun({ onTestFinished }: TestContext, shape: Shape) {
-  const { groups, size, server = shared } = shape;
+  const { server = shared, ...rest } = shape;
+  const { groups, size } = rest;
   const run = `driver-${++runs}`;
   const ledger = new RunLedger(server.redis, run);
-  const settings = settingsWith({ ...shape, inFlight: shape.inFlight ?? 512, pausedS: shape.pausedS ?? 3600 });
+  const settings = settingsWith({ ...rest, store, inFlight: shape.inFlight ?? 512, pausedS: shape.pausedS ?? 3600 });
   await ledger.open({
     settings: writeSettings(settings),
     size,
@@ -177,6 +187,53 @@ describe.concurrent('a driver', () => {
     await until('some rounds', () => ticks.length > 4);
     expect(ticks.at(-1)).toMatchObject({ state: 'running', next: 0, open: 0 });
     await own.redis.config('SET', 'maxmemory', '2gb');
+    await run.collect();
+    expect(await end).toEqual({ state: 'done' });
+  });
+
+  it('names a Redis above its high-water mark for as long as it is, also where everything is opened already', async (context) => {
+    const own = await startRedis();
+    context.onTestFinished(() => own.close());
+    const run = await openRun(context, { groups: 2, size: 2, inFlight: 4, server: own });
+    const { ticks } = await run.drive();
+    await until('everything is opened', () => ticks.at(-1)?.open === 4);
+    const reason = async () => (await readStatus(own.redis, run.run))?.reason ?? '';
+    expect(await reason()).not.toMatch(/high-water/);
+    const used = Number(/used_memory:(\d+)/.exec(await own.redis.info('memory'))?.[1]);
+    await own.redis.config('SET', 'maxmemory', String(Math.round(used * 1.2)));
+    expect(await reason()).toMatch(/Redis is above its high-water mark: nothing new is opened/);
+    // Another reason takes nothing away from it, and neither does one that is over.
+    await run.ledger.setState('paused', 'the engine does not answer');
+    expect(await reason()).toMatch(/high-water mark.*; the engine does not answer/);
+    await run.ledger.setState('running');
+    expect(await reason()).toMatch(/high-water mark/);
+    await until('the driver has said it', () =>
+      said.some((line) => line.includes(run.run) && line.includes('above its high-water mark')),
+    );
+    await own.redis.config('SET', 'maxmemory', '0');
+    expect(await reason()).not.toMatch(/high-water/);
+  });
+
+  it('whose jobs are refused for a full Redis says so, takes it for no silence, and queues them when there is room', async (context) => {
+    const own = await startRedis();
+    context.onTestFinished(() => own.close());
+    const run = await openRun(context, { groups: 1, size: 1, pausedS: 0.2, server: own });
+    const { ticks, end } = await run.drive();
+    await until('its member is queued', () => ticks.at(-1)?.lanes.rollout.out === 1);
+    await run.queue.obliterate();
+    await own.redis.config('SET', 'maxmemory', '1000000');
+    // Its job is lost, and it is to be queued again: again and again, for longer than the run would wait for a silent Redis.
+    const mine = (): string[] => said.filter((line) => line.includes(`"${run.run}"`));
+    const again = '#!lua flags=allow-oom\nreturn redis.call("ZADD", KEYS[1], 0, "0-0")';
+    const since = performance.now();
+    await until('it was refused for longer than paused_s', async () => {
+      await own.redis.call('EVAL', again, '1', `${runKey(run.run)}:live`);
+      return performance.now() - since > 1_500 && mine().some((line) => line.includes('Redis is full'));
+    });
+    expect(mine().filter((line) => line.includes('waiting for Redis'))).toEqual([]);
+    await own.redis.config('SET', 'maxmemory', '0');
+    await own.redis.zadd(`${runKey(run.run)}:live`, 0, '0-0');
+    run.work(1, accept);
     await run.collect();
     expect(await end).toEqual({ state: 'done' });
   });

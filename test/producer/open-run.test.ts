@@ -294,6 +294,6 @@ describe('a run that is driven', () => {
     const again = await open(run, {}, { owner: 'other' });
     expect(performance.now() - began).toBeLessThan(5_000);
     expect(again.epoch).not.toBe(opened.epoch);
-    expect(await opened.ledger.tick(opened.epoch)).toBeNull();
+    expect(await opened.ledger.tick(opened.epoch)).toBe('lost');
   });
 });

@@ -63,6 +63,19 @@ describe('a queue', () => {
     await until('both are taken', () => alone.jobs.length === 2);
   });
 
+  it('carries a light member by itself that is to be alone, under one id however it stands among others', async () => {
+    const { jobs } = taker(SHARED_REALM, async () => {}, 4, 'light');
+    const q = queue(SHARED_REALM);
+    const all = Array.from({ length: 10 }, (_, m) => ({ ...rollout(m), lane: 'light' as const, alone: m % 5 === 3 }));
+    await q.add('r', all);
+    await until('all are taken', () => jobs.flatMap((j) => j.members).length === 10);
+    expect(jobs.map((j) => j.members.map(([, m]) => m)).sort((a, b) => a.length - b.length)).toEqual([
+      [3],
+      [8],
+      [0, 1, 2, 4, 5, 6, 7, 9],
+    ]);
+  });
+
   it('carries ids and nothing else, each stage to its own workers', async () => {
     const { jobs } = taker(SHARED_REALM);
     await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), lane: 'verify' }, rollout(2)]);

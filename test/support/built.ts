@@ -11,9 +11,7 @@ export const MAIN = path.join(ROOT, 'dist/cli/main.js');
 const BUILD = `
 set -e
 if [ ! -e dist/.stamp ] || [ -n "$(find src tsconfig.build.json tsconfig.json -newer dist/.stamp -print -quit)" ]; then
-  node_modules/.bin/tsc -p tsconfig.build.json && sound=yes || sound=
-  (cd src && find . -type f ! -name '*.ts' -exec cp --parents {} ../dist/ \\;)
-  [ -z "$sound" ] || touch dist/.stamp
+  npm run --silent build || [ -e dist/cli/main.js ]
 fi`;
 
 let built = false;

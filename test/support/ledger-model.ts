@@ -10,6 +10,10 @@ interface ModelMember {
   leased: boolean;
   begins: number;
   charged: number;
+  /** Begun with nothing beside it, and nothing came. */
+  alone: boolean;
+  /** Deaths of its workers, of one signature: all, and those while it was alone. */
+  deaths: { signature: string; all: number; alone: number } | null;
   /** `reward`, or the cause of no result. */
   outcome: number | string | null;
 }
@@ -53,6 +57,8 @@ export class LedgerModel {
         leased: false,
         begins: 0,
         charged: 0,
+        alone: false,
+        deaths: null,
         outcome: null,
       })),
     }));
@@ -66,7 +72,14 @@ export class LedgerModel {
     return this.member(g, m).stage;
   }
 
-  begin(g: number, m: number, stage: 'rollout' | 'verify', worker: string, token: string): Answer {
+  begin(
+    g: number,
+    m: number,
+    stage: 'rollout' | 'verify',
+    worker: string,
+    token: string,
+    company: { alone: boolean; suspects: boolean },
+  ): Answer {
     const member = this.member(g, m);
     if (this.state !== 'running') return this.state;
     if (this.group(g).closed) return 'closed';
@@ -74,11 +87,16 @@ export class LedgerModel {
     if (member.leased) return 'leased';
     const rolled = member.stage === 'rolled' || member.stage === 'verifying';
     if (rolled !== (stage === 'verify')) return member.stage;
+    if (member.deaths !== null && !company.suspects) {
+      Object.assign(member, { token: null, leased: false, worker, alone: false });
+      return 'suspect';
+    }
     Object.assign(member, {
       stage: rolled ? 'verifying' : 'rolling',
       token,
       worker,
       leased: true,
+      alone: company.alone,
       begins: member.begins + 1,
     });
     return 'begun';
@@ -94,7 +112,7 @@ export class LedgerModel {
   rolled(g: number, m: number, token: string): Answer {
     const why = this.refuses(g, m, token);
     if (why !== null) return why;
-    this.member(g, m).stage = 'rolled';
+    Object.assign(this.member(g, m), { stage: 'rolled', deaths: null });
     this.giveBack(g, m);
     return 'rolled';
   }
@@ -119,7 +137,11 @@ export class LedgerModel {
     this.member(g, m).leased = false;
   }
 
-  /** A run that rests takes back what nobody holds any more. */
+  joined(g: number, m: number, token: string): void {
+    if (!this.group(g).closed && this.member(g, m).token === token) this.member(g, m).alone = false;
+  }
+
+  /** Whose lease is over is given back when the run rests. */
   rest(): void {
     this.state = 'paused';
     for (const [g, group] of this.groups.entries())
@@ -127,16 +149,27 @@ export class LedgerModel {
         if (!group.closed && member.token !== null && !member.leased) this.giveBack(g, m);
   }
 
-  /** A death from outside: nothing is charged. Gives how many it held. */
-  bury(worker: string): number {
-    let held = 0;
-    for (const [g, group] of this.groups.entries())
-      for (const [m, member] of group.members.entries())
-        if (!group.closed && member.token !== null && member.worker === worker) {
-          held++;
-          this.giveBack(g, m);
+  /** Charges nobody. A signature makes suspects; only one that was alone each time is set aside. Gives how many it held. */
+  bury(worker: string, signature: string, poison: number): number {
+    const held = [...this.groups.entries()].flatMap(([g, group]) =>
+      [...group.members.entries()]
+        .filter(([, x]) => !group.closed && x.worker === worker)
+        .map(([m]) => [g, m] as const),
+    );
+    for (const [g, m] of held) {
+      const member = this.member(g, m);
+      if (this.group(g).closed) continue;
+      if (member.token !== null && signature !== '') {
+        const before = member.deaths?.signature === signature ? member.deaths : { all: 0, alone: 0 };
+        member.deaths = { signature, all: before.all + 1, alone: before.alone + (member.alone ? 1 : 0) };
+        if (member.deaths.alone >= poison) {
+          this.settle(g, m, 'poison');
+          continue;
         }
-    return held;
+      }
+      this.giveBack(g, m);
+    }
+    return held.length;
   }
 
   private group(g: number): ModelGroup {
@@ -156,12 +189,20 @@ export class LedgerModel {
   private giveBack(g: number, m: number): void {
     const member = this.member(g, m);
     const stage = member.stage === 'verifying' || member.stage === 'rolled' ? 'rolled' : 'open';
-    Object.assign(member, { stage, token: null, worker: null, leased: false });
+    Object.assign(member, { stage, token: null, worker: null, leased: false, alone: false });
   }
 
   private settle(g: number, m: number, outcome: number | string): void {
     const group = this.group(g);
-    Object.assign(this.member(g, m), { stage: 'accepted', token: null, worker: null, leased: false, outcome });
+    Object.assign(this.member(g, m), {
+      stage: 'accepted',
+      token: null,
+      worker: null,
+      leased: false,
+      alone: false,
+      deaths: null,
+      outcome,
+    });
     const settled = group.members.filter((x) => x.outcome !== null);
     const completed = settled.filter((x) => typeof x.outcome === 'number').length;
     if (settled.length === group.members.length) this.close(g, 'all');

@@ -218,6 +218,28 @@ describe.concurrent('a rollout worker', () => {
     expect(farm.lines.filter((line) => line.msg === 'attempt').map((line) => line.attempt)).toEqual([1, 2, 3]);
   });
 
+  it('has an outcome accepted when the episode is over, though the engine hangs and no box closes', async (context) => {
+    const farm = await parts(context);
+    const run = await farm.drive(SAY);
+    const sandbox = new GatedSandbox();
+    sandbox.release();
+    const open = sandbox.open.bind(sandbox);
+    const closes: (() => void)[] = [];
+    sandbox.open = async (limits, labels, signal) => {
+      const box = await open(limits, labels, signal);
+      const close = box.close.bind(box);
+      box.close = () => new Promise<void>((resolve) => closes.push(resolve)).then(close);
+      return box;
+    };
+    // A slot for each: none is held by a box.
+    await rollout(farm, run.run, sandbox, 6);
+    await collect(farm, run.run);
+    expect(await run.end).toEqual({ state: 'done' });
+    expect((await run.status()).members).toMatchObject({ completed: 6, in_flight: 0 });
+    expect(closes).toHaveLength(6);
+    for (const go of closes) go();
+  });
+
   it('leaves members of a run alone whose key it does not hold', async (context) => {
     const farm = await parts(context);
     const run = await farm.drive({

@@ -6,7 +6,8 @@ import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
 import { benchQueue, printQueue } from '../../bench/queue.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
-import { benchVerify, printVerify } from '../../bench/verify.ts';
+import { benchVerify } from '../../bench/verify.ts';
+import { printVerify } from '../../bench/verify-print.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
 
@@ -27,13 +28,16 @@ export interface BenchArguments {
   trusted: boolean;
 }
 
-const BENCHES = new Map<string, (args: BenchArguments) => Promise<number>>([
+type Bench = (args: BenchArguments, interrupts: Interrupts, signal: AbortSignal) => Promise<number>;
+
+const BENCHES = new Map<string, Bench>([
   ['sandbox', sandbox],
-  ['verify', async (args) => print(args, await benchVerify(), printVerify)],
-  ['queue', async (args) => print(args, await benchQueue(), printQueue)],
+  ['verify', async (args, _, signal) => print(args, await benchVerify(signal), printVerify)],
+  ['queue', async (args, _, signal) => print(args, await benchQueue(signal), printQueue)],
   ['chaos', chaos],
 ]);
 
+/** Interrupted, a bench ends what it started. */
 export async function bench(args: BenchArguments): Promise<number> {
   if (args.name === 'scale') throw inputError('not_built', 'bench scale is not built yet');
   const wanted = BENCHES.get(args.name);
@@ -43,7 +47,15 @@ export async function bench(args: BenchArguments): Promise<number> {
       `there is no benchmark ${JSON.stringify(args.name)}`,
       `there are ${[...BENCHES.keys()].join(', ')}`,
     );
-  return await wanted(args);
+  const interrupts = new Interrupts();
+  const ending = new AbortController();
+  interrupts.onFirst(() => ending.abort(new Error('interrupted')));
+  try {
+    return await wanted(args, interrupts, ending.signal);
+  } catch (error) {
+    if (ending.signal.aborted) return interrupts.exitCode;
+    throw error;
+  }
 }
 
 function print<Result>(args: BenchArguments, result: Result, text: (result: Result) => string): number {
@@ -51,19 +63,11 @@ function print<Result>(args: BenchArguments, result: Result, text: (result: Resu
   return EXIT.ok;
 }
 
-async function sandbox(args: BenchArguments): Promise<number> {
-  const interrupts = new Interrupts();
-  const ending = new AbortController();
-  interrupts.onFirst(() => ending.abort(new Error('interrupted')));
-  try {
-    const result = await benchSandbox({ ...args, seed: args.seed ?? 0n, signal: ending.signal });
-    print(args, result, printSandbox);
-    const wrong = (result.grades?.wrong.length ?? 0) + result.rows.reduce((sum, row) => sum + row.wrong, 0);
-    return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
-  } catch (error) {
-    if (ending.signal.aborted) return interrupts.exitCode;
-    throw error;
-  }
+async function sandbox(args: BenchArguments, _: Interrupts, signal: AbortSignal): Promise<number> {
+  const result = await benchSandbox({ ...args, seed: args.seed ?? 0n, signal });
+  print(args, result, printSandbox);
+  const wrong = (result.grades?.wrong.length ?? 0) + result.rows.reduce((sum, row) => sum + row.wrong, 0);
+  return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
 }
 
 function kindOf(text: string): FaultKind {
@@ -72,10 +76,7 @@ function kindOf(text: string): FaultKind {
   return kind;
 }
 
-async function chaos(args: BenchArguments): Promise<number> {
-  const interrupts = new Interrupts();
-  const enough = new AbortController();
-  interrupts.onFirst(() => enough.abort());
+async function chaos(args: BenchArguments, interrupts: Interrupts, signal: AbortSignal): Promise<number> {
   const kills = args.kills ?? 12;
   const report = await benchChaos({
     seed: args.seed ?? BigInt(randomInt(SEEDS)),
@@ -85,9 +86,9 @@ async function chaos(args: BenchArguments): Promise<number> {
     members: args.members ?? Math.max(100, kills * 25),
     minutes: args.minutes ?? 30,
     tell: (line) => process.stderr.write(`${line}\n`),
-    signal: enough.signal,
+    signal,
   });
   process.stdout.write(args.json ? `${JSON.stringify(report)}\n` : printChaos(report));
-  if (enough.signal.aborted) return interrupts.exitCode;
+  if (signal.aborted) return interrupts.exitCode;
   return report.violations.length === 0 ? EXIT.ok : EXIT.unsound;
 }

@@ -1,15 +1,20 @@
 // `farm rm RUN`: deletes a run's records and what only it claims, in the store and in Redis.
 
+import type { Redis } from 'ioredis';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { readSettings } from '../../shared/ledger/run-settings.ts';
-import { isKnownDead } from '../../shared/process-identity.ts';
+import { isKnownDead, processIdentity } from '../../shared/process-identity.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import type { RunRoots } from '../../shared/store/run-claims.ts';
 import { removeRun } from '../../shared/store/run-removal.ts';
+import type { Store } from '../../shared/store/store.ts';
 import { locate } from './verify-run.ts';
+
+/** A lease is good for ten seconds, and a large run takes longer to remove. */
+const HOLD_MS = 2_000;
 
 export async function rm(args: { run: string }): Promise<number> {
   const { store, run } = await locate(args.run);
@@ -17,26 +22,41 @@ export async function rm(args: { run: string }): Promise<number> {
   try {
     const ledger = new RunLedger(redis, run);
     const fields = await ledger.fields();
-    if (fields.driver !== undefined && Number(fields.driver_until) > Date.now() && !isKnownDead(fields.driver)) {
+    // Taken, and not only looked at: while its records go nobody else begins to drive it.
+    if (fields.state !== undefined && !(await held(ledger, fields.driver ?? '')))
       throw inputError('run_at_work', `run ${run} is at work`, `./farm cancel ${run} first`);
+    const holding = setInterval(() => void held(ledger, '').catch(() => {}), HOLD_MS);
+    try {
+      await remove(redis, store, run, fields.settings);
+    } finally {
+      clearInterval(holding);
+      await ledger.undrive(processIdentity()).catch(() => {});
     }
-    const others = (await knownRuns(redis, null)).filter((other) => other !== run);
-    const unfinished = await Promise.all(
-      others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null),
-    );
-    const removal = await removeRun(store, run, {
-      othersUnfinished: unfinished.includes(true),
-      roots: rootsOf(fields.settings),
-    });
-    await forgetRun(redis, run);
-    process.stderr.write(
-      `farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`,
-    );
     return EXIT.ok;
   } finally {
     await store.close();
     redis.disconnect();
   }
+}
+
+/** Whether the run's lease is ours: whether another one's still holds is for the ledger to say, by its own clock. */
+async function held(ledger: RunLedger, driver: string): Promise<boolean> {
+  return 'epoch' in (await ledger.drive(processIdentity(), isKnownDead(driver) ? driver : ''));
+}
+
+async function remove(redis: Redis, store: Store, run: string, settings: string | undefined): Promise<void> {
+  const others = (await knownRuns(redis, null)).filter((other) => other !== run);
+  const unfinished = await Promise.all(
+    others.map(async (other) => (await new RunLedger(redis, other).field('manifest')) === null),
+  );
+  const removal = await removeRun(store, run, {
+    othersUnfinished: unfinished.includes(true),
+    roots: rootsOf(settings),
+  });
+  await forgetRun(redis, run);
+  process.stderr.write(
+    `farm: removed ${run}: ${removal.files} files, ${removal.objects} objects${removal.kept === null ? '' : `; objects stay: ${removal.kept}`}\n`,
+  );
 }
 
 /** What an unfinished run claims beside its shards. */

@@ -16,6 +16,7 @@ import { processIdentity } from '../../shared/process-identity.ts';
 import { MemberQueue } from '../../shared/queue.ts';
 import { privateRealm, SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { tellSilence } from '../../shared/redis/silence.ts';
 import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { printProblems } from '../../shared/spec/problem.ts';
 import { readSpec } from '../../shared/spec/reader.ts';
@@ -117,6 +118,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
   const fleet = new Fleet(redis, place, realm);
+  const silence = tellSilence(redis, place.address, log);
   let supervisor: Supervisor | null = null;
   try {
     const opened = await openRun({
@@ -188,6 +190,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     await supervisor?.stop();
     await queue.close().catch(() => {});
     fleet.close();
+    silence.stop();
     redis.disconnect();
     await store.close();
     interrupts.close();

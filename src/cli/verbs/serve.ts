@@ -9,6 +9,7 @@ import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, inputError, missingError } from '../../shared/errors.ts';
 import { openLog } from '../../shared/log.ts';
 import { connectRedis, openRedis } from '../../shared/redis/connect.ts';
+import { tellSilence } from '../../shared/redis/silence.ts';
 import { createDockerDriver } from '../../workers/rollout/sandbox/docker.ts';
 import { createOwnPool } from '../../workers/rollout/sandbox/own-pool.ts';
 import { FleetAsker } from '../../workers/verify/fleet/asker.ts';
@@ -81,6 +82,7 @@ async function open(
   const { redis, place } = await connectRedis(config);
   redis.disconnect();
   const asking = openRedis(place, { commandTimeout: REDIS_MS });
+  const silence = tellSilence(asking, place.address, log);
   const openDriver = () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway');
   const opened = await openGateway(server, {
     config,
@@ -107,6 +109,7 @@ async function open(
   return {
     close: async () => {
       await opened.close();
+      silence.stop();
       asking.disconnect();
     },
   };

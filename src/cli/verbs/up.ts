@@ -8,6 +8,7 @@ import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { tellSilence } from '../../shared/redis/silence.ts';
 import { GatewayChild } from '../gateway-child.ts';
 import { Interrupts } from '../interrupts.ts';
 import { ordersFor } from '../roles.ts';
@@ -33,6 +34,7 @@ export async function up(args: UpArguments): Promise<number> {
     return bound;
   }
   const adopter = new Adopter({ redis, place, realm: SHARED_REALM, log });
+  const silence = tellSilence(redis, place.address, log);
   const supervisor = new Supervisor({
     orders: ordersFor({ realm: SHARED_REALM, run: null, rollout: args.rollout, verify: args.verify, verifies: true }),
     environment: {},
@@ -46,6 +48,7 @@ export async function up(args: UpArguments): Promise<number> {
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   await adopter.drain();
   await Promise.all([supervisor.drain(interrupts.second), gateway.drain(DRAIN_MS, interrupts.second)]);
+  silence.stop();
   redis.disconnect();
   return interrupts.exitCode;
 }

@@ -9,6 +9,7 @@ import { type Log, openLog } from '../../shared/log.ts';
 import type { RoleName } from '../../shared/presence.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { tellSilence } from '../../shared/redis/silence.ts';
 import { Interrupts } from '../interrupts.ts';
 import { laneSlots, verifySlots } from '../roles.ts';
 import { startRole } from '../start-role.ts';
@@ -46,9 +47,11 @@ function slotsOf(role: RoleName, want: number | Slots | null): Slots {
 async function adopt(config: Config, log: Log): Promise<{ close(): Promise<void> }> {
   const { redis, place } = await connectRedis(config, { patient: true });
   const adopter = new Adopter({ redis, place, realm: SHARED_REALM, log });
+  const silence = tellSilence(redis, place.address, log.child({ part: 'adopter' }));
   return {
     close: async () => {
       await adopter.drain();
+      silence.stop();
       redis.disconnect();
     },
   };

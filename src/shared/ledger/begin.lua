@@ -1,14 +1,17 @@
 -- Begins attempts at members: draws the fencing token of each, unless somebody's lease on it is fresh.
--- ARGV  1 stage ('rollout' | 'verify')  2 worker  3 lease ms  4.. triples of group, member, token
+-- A suspect, under which a worker died, is begun only where nothing is at work beside it, so that one more death proves
+-- something: until its worker says so it is refused, and given back if the worker dies meanwhile.
+-- ARGV  1 stage ('rollout' | 'verify')  2 worker  3 lease ms  4 nothing else is at work in the worker (0 | 1)
+--       5 suspects too: no other member is begun there until this one ends (0 | 1)  6.. triples of group, member, token
 -- Gives for each {'begun', attempt, task, place, rolled text, blobs, signature of an earlier death} or {'refused', why}
-local stage, worker, lease = ARGV[1], ARGV[2], int(ARGV[3])
+local stage, worker, lease, alone, suspects = ARGV[1], ARGV[2], int(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
 local state, t = run_field('state'), now()
 
 local function begin(g, m, token)
   if not state then return {'refused', 'unknown'} end
   if state ~= 'running' then return {'refused', state} end
   local key = group_key(g)
-  local f = redis.call('HMGET', key, 'task', 'place', m .. '.s', m .. '.l', m .. '.a', m .. '.c', m .. '.b', m .. '.x', 'began', m .. '.q', 'lane')
+  local f = redis.call('HMGET', key, 'task', 'place', m .. '.s', m .. '.l', m .. '.a', m .. '.c', m .. '.b', m .. '.x', 'began', m .. '.q', 'lane', m .. '.dn')
   if not f[1] then return {'refused', 'closed'} end
   local at = f[3] or 'open'
   if at == 'accepted' then return {'refused', 'accepted'} end
@@ -21,6 +24,14 @@ local function begin(g, m, token)
     redis.call('ZREM', due_key(lane), g .. '-' .. m)
     take_place(g, m, lane, t)
   end
+  if f[12] and not suspects then
+    -- Whoever had it before has lost it: its lease is over.
+    redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.i')
+    redis.call('HSET', key, m .. '.w', worker, m .. '.p', 'waiting to be alone with a worker: another died under it')
+    return {'refused', 'suspect'}
+  end
+  redis.call('HDEL', key, m .. '.i')
+  if alone then redis.call('HSET', key, m .. '.i', 1) end
   redis.call('HSET', key, m .. '.t', token, m .. '.l', t + lease, m .. '.w', worker, m .. '.s', rolled and 'verifying' or 'rolling', m .. '.p', stage)
   redis.call('HINCRBY', key, m .. '.n', 1)
   redis.call('ZADD', K .. ':live', t + lease, g .. '-' .. m)
@@ -34,5 +45,5 @@ local function begin(g, m, token)
 end
 
 local answer = {}
-for i = 4, #ARGV, 3 do answer[#answer + 1] = begin(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
+for i = 6, #ARGV, 3 do answer[#answer + 1] = begin(ARGV[i], ARGV[i + 1], ARGV[i + 2]) end
 return answer

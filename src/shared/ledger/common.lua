@@ -2,8 +2,10 @@
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
---   :run        hash    settings, state, clock, counters, the driver's and the collector's marks
---   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q
+--   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id and replid of the Redis
+--                       whose ledger was last compared with the store)
+--   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
+--                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
 --   :due:LANE   zset    open members "g-m" that wait for a place in the fleet's window, by the time (ms) from which they may have one
 --   :live       zset    members "g-m" that have a place (queued or at work; K.q names its lane), by the time (ms) at which they are looked at again
 --   :flight     zset    begun members "g-m" by the time of their first begin
@@ -141,7 +143,7 @@ end
 -- Takes the outcome of member m, whose right to speak has been checked, and closes the group if that was all it waited for.
 local function settle(g, m, status, text, blobs, cause)
   local key = group_key(g)
-  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b')
+  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b', m .. '.i', m .. '.ds', m .. '.dn', m .. '.da')
   redis.call('HSET', key, m .. '.o', text, m .. '.s', 'accepted')
   if blobs ~= '' then redis.call('HSET', key, m .. '.b', blobs) end
   leave_place(g, m)
@@ -178,7 +180,7 @@ local function give_back(g, m, delay)
   local f = redis.call('HMGET', key, m .. '.s', 'lane')
   local stage = (f[1] == 'verifying' or f[1] == 'rolled') and 'rolled' or 'open'
   leave_place(g, m)
-  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p')
+  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.p', m .. '.i')
   redis.call('HSET', key, m .. '.s', stage)
   redis.call('ZADD', due_key(lane_of(stage, f[2])), delay > 0 and now() + delay or 0, g .. '-' .. m)
 end
@@ -194,6 +196,25 @@ local function lane_counts(answer)
     answer[#answer + 1] = tostring(out + waiting)
   end
   return answer
+end
+
+-- The server that runs now, and whether it is the one whose ledger was last compared with the store: one that was restarted
+-- may have lost what was acknowledged, and one that took over may never have had it.
+local function server_id()
+  local info = redis.call('INFO', 'server', 'replication')
+  -- One that was a replica for a while has the same run_id and perhaps another's data: its replid is another.
+  return (string.match(info, 'run_id:(%w+)') or '') .. ':' .. (string.match(info, 'master_replid:(%w+)') or '')
+end
+
+local function same_server()
+  local known = run_field('server')
+  return not known or known == server_id()
+end
+
+-- The run was paused now, for its reason. A pause lasts until something is accepted: one that is tried again and comes back is the same.
+local function pause_began()
+  if run_field('paused_at') ~= run_field('accepted') then redis.call('HSET', RUN, 'paused_at', run_field('accepted'), 'paused_since', now()) end
+  redis.call('HSET', RUN, 'paused_reason', run_field('reason'))
 end
 
 local function drives(epoch)

@@ -16,6 +16,7 @@ const BEGIN = defineScript('begin', { allowOom: true });
 const BEAT = defineScript('beat', { allowOom: true });
 const ROLLED = defineScript('rolled', { allowOom: true });
 const ACCEPT = defineScript('accept', { allowOom: true });
+const JOINED = defineScript('joined', { allowOom: true });
 const FAIL = defineScript('fail', { allowOom: true });
 
 export type Stage = 'rollout' | 'verify';
@@ -39,6 +40,16 @@ export interface Attempt extends MemberId {
   /** How an earlier attempt's box died, if it did. */
   knownSignature: string | null;
 }
+
+/** How members begin in their worker. */
+export interface Company {
+  /** Nothing else is at work in the process: if it dies, it died of this member. */
+  alone: boolean;
+  /** Nothing will be begun there until this member ends: one under which a worker died may begin. */
+  suspects: boolean;
+}
+
+export const IN_COMPANY: Company = { alone: false, suspects: false };
 
 export type Standing = 'ok' | 'superseded' | 'closed' | 'cancelled' | 'stopped';
 export type Late = 'superseded' | 'closed' | 'cancelled';
@@ -72,9 +83,9 @@ export class MemberLedger {
     this.worker = worker;
   }
 
-  /** Draws a token, or says why not (`leased`, `closed`, `accepted`, `paused`, …): then the job is none of ours. */
-  async begin(id: MemberId, stage: Stage): Promise<Attempt | { refused: string }> {
-    return (await this.beginAll(id.run, [id], stage))[0] as Attempt | { refused: string };
+  /** Draws a token, or says why not (`leased`, `closed`, `accepted`, `paused`, …): then the job is none of ours. `suspect`: not in this company. */
+  async begin(id: MemberId, stage: Stage, company = IN_COMPANY): Promise<Attempt | { refused: string }> {
+    return (await this.beginAll(id.run, [id], stage, company))[0] as Attempt | { refused: string };
   }
 
   /** Several members of one run in one step; the answers are in their order. */
@@ -82,11 +93,19 @@ export class MemberLedger {
     run: string,
     members: readonly { group: number; member: number }[],
     stage: Stage,
+    company = IN_COMPANY,
   ): Promise<(Attempt | { refused: string })[]> {
     const ids = members.map(({ group, member }) => ({ run, group, member, token: randomBytes(16).toString('hex') }));
     const args = ids.flatMap(({ group, member, token }) => [group, member, token]);
-    const answers = (await BEGIN.callBuffer(this.redis, run, [stage, this.worker, LEASE_MS, ...args])) as Buffer[][];
+    const how = [company.alone ? 1 : 0, company.suspects ? 1 : 0];
+    const head = [stage, this.worker, LEASE_MS, ...how];
+    const answers = (await BEGIN.callBuffer(this.redis, run, [...head, ...args])) as Buffer[][];
     return ids.map((id, i) => attemptOf(id, answers[i] ?? []));
+  }
+
+  /** Something begins to work beside an attempt that was begun alone. */
+  async joined({ run, group, member, token }: Attempt): Promise<void> {
+    await JOINED.call(this.redis, run, [group, member, token]);
   }
 
   /** Renews the leases of attempts of one run; the answers are in their order. */

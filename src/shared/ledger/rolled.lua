@@ -10,6 +10,8 @@ end
 local key = group_key(g)
 redis.call('HSET', key, m .. '.c', ARGV[4], m .. '.s', 'rolled')
 if ARGV[5] ~= '' then redis.call('HSET', key, m .. '.b', ARGV[5]) end
+-- This stage killed nobody: what its workers died of was another.
+redis.call('HDEL', key, m .. '.ds', m .. '.dn', m .. '.da')
 give_back(g, m, 0)
 -- The driver queues it; the first of many wakes it.
 if redis.call('ZCARD', due_key('verify')) == 1 then redis.call('PUBLISH', K .. ':wake', 'verify') end

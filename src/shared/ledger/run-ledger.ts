@@ -24,6 +24,8 @@ const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
+const RECONCILED = defineScript('reconciled', { allowOom: true });
+const SIT = defineScript('sit', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
 const SET_FIELD = defineScript('set-field', { allowOom: true });
 const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
@@ -38,6 +40,8 @@ export interface DueMember {
   lane: MemberLane;
   /** Number of the begin to come, for the job's id. */
   next: number;
+  /** A worker died under it: it travels by itself, and is begun where nothing else is at work. */
+  alone: boolean;
 }
 
 /** Where the open members of one lane stand. */
@@ -60,8 +64,30 @@ export interface Tick {
   lanes: Record<MemberLane, LaneCount>;
 }
 
+/** What a run is opened with. */
+const OPENING = [
+  'settings',
+  'groups',
+  'size',
+  'close',
+  'at_least',
+  'deadline_ms',
+  'slot_wait_ms',
+  'refill',
+  'max_attempts',
+] as const;
+
+/** Redis is another server than the one whose ledger was compared with the store. */
+export class RedisChanged extends Error {
+  constructor(run: string) {
+    super(`run ${run}: Redis came back as another server, and its ledger was not compared with the store yet`);
+  }
+}
+
 export class RunLedger {
   readonly run: string;
+  /** The server on which the last shard's boundaries were fixed. */
+  private fixedOn = '';
   private readonly redis: Redis;
 
   constructor(redis: Redis, run: string) {
@@ -81,6 +107,25 @@ export class RunLedger {
 
   fields(): Promise<Record<string, string>> {
     return this.redis.hgetall(`${runKey(this.run)}:run`);
+  }
+
+  /** What it was opened with, so that it can be opened again where Redis has forgotten it; null if it is not there. */
+  async opening(): Promise<Record<string, string> | null> {
+    const values = await this.redis.hmget(`${runKey(this.run)}:run`, ...OPENING);
+    const known = OPENING.flatMap((name, i) => (typeof values[i] === 'string' ? [[name, values[i]] as const] : []));
+    return known.length === OPENING.length ? Object.fromEntries(known) : null;
+  }
+
+  /** Id of the Redis that runs now, as the scripts have it: another one after every start, and after it was a replica. */
+  async server(): Promise<string> {
+    const info = String(await this.redis.call('INFO', 'server', 'replication'));
+    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
+    return `${field('run_id')}:${field('master_replid')}`;
+  }
+
+  /** The ledger on `server` follows the store. False if Redis is another one by now. */
+  async reconciled(server: string): Promise<boolean> {
+    return (await RECONCILED.call(this.redis, this.run, [server])) === 1;
   }
 
   async setField(name: string, value: string): Promise<void> {
@@ -109,7 +154,7 @@ export class RunLedger {
     return (await ADOPT.call(this.redis, this.run, args)) === 1;
   }
 
-  /** The driver's lease: our epoch, or who holds it. `dead`: an owner known to be gone. */
+  /** The driver's lease: our epoch, or who holds it ('' where the ledger does not know the run). `dead`: an owner known to be gone. */
   async drive(owner: string, dead = ''): Promise<{ epoch: string } | { heldBy: string; leftMs: number }> {
     const answer = (await DRIVE.call(this.redis, this.run, [owner, DRIVER_LEASE_MS, dead])) as string[];
     return answer[0] === 'yours'
@@ -119,6 +164,11 @@ export class RunLedger {
 
   async undrive(owner: string): Promise<void> {
     await UNDRIVE.call(this.redis, this.run, [owner]);
+  }
+
+  /** A sitting of its driver begins: the rate is counted anew, by Redis's clock. */
+  async sit(): Promise<void> {
+    await SIT.call(this.redis, this.run, []);
   }
 
   /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
@@ -142,23 +192,24 @@ export class RunLedger {
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
     if (flat.length === 0) return { members, lanes: null };
-    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 3) {
+    for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      members.push({ group, member, lane: flat[i + 1] as MemberLane, next: Number(flat[i + 2]) });
+      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane, string, string];
+      members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
     }
     return { members, lanes: laneCounts(flat.map(Number)) };
   }
 
-  /** Advances the clock, closes what its deadline reached; null if we are not the driver. */
-  async tick(epoch: string): Promise<Tick | null> {
-    const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS])) as string[];
-    if (answer[0] === 'lost') return null;
+  /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */
+  async tick(epoch: string, look = true): Promise<Tick | 'lost' | 'changed'> {
+    const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS, look ? 1 : 0])) as string[];
+    if (answer[0] === 'lost' || answer[0] === 'changed') return answer[0];
     const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
     const lanes = laneCounts(counts);
     return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
   }
 
-  /** Gives back what a dead worker held. An empty signature is a death from outside. */
+  /** Gives back what a dead worker held. An empty signature is a death from outside. `poisonDeaths`: of one member that was alone. */
   async bury(worker: string, signature: string, poisonDeaths: number): Promise<number> {
     return (await BURY.call(this.redis, this.run, [worker, signature, poisonDeaths])) as number;
   }
@@ -182,13 +233,14 @@ export class RunLedger {
       limits.final ? 1 : 0,
     ])) as string[];
     if (answer.length === 0) return null;
+    if (answer[0] === 'changed') throw new RedisChanged(this.run);
+    this.fixedOn = answer[4] as string;
     return { number: Number(answer[0]), from: Number(answer[1]), to: Number(answer[2]), link: answer[3] as string };
   }
 
   async commit(shard: { number: number; from: number; to: number; link: string }): Promise<'committed' | 'superseded'> {
-    return (await COMMIT.call(this.redis, this.run, [shard.number, shard.from, shard.to, shard.link])) as
-      | 'committed'
-      | 'superseded';
+    const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn];
+    return (await COMMIT.call(this.redis, this.run, args)) as 'committed' | 'superseded';
   }
 
   /** Closed groups `from`..`to` that are still in the stream, in order. */

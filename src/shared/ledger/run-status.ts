@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
-import { isAboveHighWater } from '../redis/high-water.ts';
+import { readMemory, sayFull } from '../redis/memory.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
 import { readSettings } from './run-settings.ts';
@@ -33,12 +33,11 @@ export interface RunStatus {
 }
 
 const SLOWEST = 10;
-const FULL = 'Redis is above its high-water mark: nothing new is opened';
 
 /** Null if the ledger does not know the run. */
 export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
   const key = runKey(run);
-  const [fields, causes, inFlight, oldest, time, realm, workers, full] = await Promise.all([
+  const [fields, causes, inFlight, oldest, time, realm, workers, memory] = await Promise.all([
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
@@ -46,7 +45,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     redis.time(),
     realmOf(redis, run),
     present(redis),
-    isAboveHighWater(redis),
+    readMemory(redis),
   ]);
   if (fields.state === undefined) return null;
   const int = (name: string): number => Number(fields[name] ?? 0);
@@ -66,12 +65,17 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const seconds = (nowMs - int('sitting_since')) / 1000;
   const rate =
     open && int('sitting_since') > 0 && seconds > 1 ? (int('accepted') - int('sitting_accepted')) / seconds : null;
-  return {
-    run,
+  const standing = {
     ...stateOf(fields, driven, realm),
     ...(driven ? pauseOf(fields, nowMs) : {}),
-    ...(open && full && int('next') < int('groups') ? { reason: FULL } : {}),
     ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
+  };
+  const over = fields.state === 'done' || fields.state === 'cancelled' || fields.state === 'stopped';
+  const reasons = [over ? null : sayFull(memory), standing.reason ?? null].filter((reason) => reason !== null);
+  return {
+    run,
+    ...standing,
+    ...(reasons.length > 0 ? { reason: reasons.join('; ') } : {}),
     groups: { planned: int('groups'), closed: int('closed') },
     members: {
       planned,

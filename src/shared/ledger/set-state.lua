@@ -7,11 +7,7 @@ local before = run_field('state')
 if not before then return 'unknown' end
 if before == 'done' or before == 'cancelled' or (ARGV[1] == 'done' and before == 'stopped') then return before end
 redis.call('HSET', RUN, 'state', ARGV[1], 'reason', ARGV[2], 'exit', ARGV[3], 'ticked', now())
--- A pause lasts until something is accepted: one that is tried again and comes back is the same.
-if ARGV[1] == 'paused' and before ~= 'paused' then
-  if run_field('paused_at') ~= run_field('accepted') then redis.call('HSET', RUN, 'paused_at', run_field('accepted'), 'paused_since', now()) end
-  redis.call('HSET', RUN, 'paused_reason', ARGV[2])
-end
+if ARGV[1] == 'paused' and before ~= 'paused' then pause_began() end
 -- A run that rests keeps no place but of those at work: its jobs are refused.
 if ARGV[1] ~= 'running' then
   local t = now()

@@ -1,8 +1,16 @@
 -- Advances the run's own clock, and closes the groups whose deadline it reaches. Nobody ticking, or a state other than
 -- running, means no time: a night's pause kills no group.
--- ARGV  1 epoch  2 most ms that one tick may add
+-- ARGV  1 epoch  2 most ms that one tick may add  3 look whether the server is another one (0 | 1)
 -- Gives {state, clock, closed groups, next group, begun members, accepted members, then the counts of the lanes},
--- or {'lost'} if not the driver.
+-- or {'lost'} if not the driver, or {'changed'} if Redis is another server than the one whose ledger was compared with the
+-- store: then a run at work is paused until that is done (reconciled).
+if ARGV[3] == '1' and run_field('state') and not same_server() then
+  if run_field('state') == 'running' then
+    redis.call('HSET', RUN, 'state', 'paused', 'reason', 'Redis came back as another server: its ledger is compared with the store', 'comparing', 1)
+    pause_began()
+  end
+  return {'changed'}
+end
 if not drives(ARGV[1]) then return {'lost'} end
 local t, state = steady_clock(), run_field('state')
 if state == 'running' then

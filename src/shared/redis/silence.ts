@@ -1,5 +1,5 @@
-// Says in a role's log that Redis does not answer, since when, and that it does again: commands of a patient connection wait
-// without a word, and a Redis that stands still closes no connection.
+// Says in a process's log that Redis does not answer, since when, and that it does again: commands of a patient connection
+// wait without a word, and a Redis that stands still closes no connection.
 
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -16,32 +16,32 @@ export function tellSilence(redis: Redis, address: string, log: Log): { stop(): 
 }
 
 async function watch(redis: Redis, address: string, log: Log, over: AbortSignal): Promise<void> {
+  const rest = (ms: number): Promise<unknown> => wait(ms, undefined, { signal: over, ref: false }).catch(() => {});
+  const seconds = (since: number): number => Number(((performance.now() - since) / 1000).toFixed(1));
+  let heardAt = performance.now();
+  let toldAt = Number.NEGATIVE_INFINITY;
   while (!over.aborted) {
-    const asked = performance.now();
-    let answered = false;
-    let toldAt = Number.NEGATIVE_INFINITY;
-    // One question at a time: it is answered when Redis is back, however long that takes.
-    const answer = redis.ping().then(
-      () => {
-        answered = true;
-      },
-      () => {},
+    // One question at a time: it is answered when Redis is back, however long that takes, or fails.
+    const asked = redis.ping().then(
+      () => 'pong' as const,
+      () => 'failed' as const,
     );
-    for (;;) {
-      await Promise.race([answer, wait(SILENT_MS, undefined, { signal: over, ref: false }).catch(() => {})]);
-      if (answered || over.aborted) break;
+    let answer: 'pong' | 'failed' | null = null;
+    while (answer === null && !over.aborted) {
+      answer = await Promise.race([asked, rest(EVERY_MS).then(() => null)]);
       const now = performance.now();
-      if (now - asked < SILENT_MS) break;
-      if (now - toldAt < AGAIN_MS) continue;
+      if (answer === 'pong' || over.aborted || now - heardAt < SILENT_MS || now - toldAt < AGAIN_MS) continue;
       toldAt = now;
-      const since = Number(((now - asked) / 1000).toFixed(1));
       log.warn(
-        { redis: address, since_s: since },
+        { redis: address, since_s: seconds(heardAt) },
         'waiting for Redis: nothing is begun until it answers; members at work go on',
       );
     }
-    if (answered && toldAt > 0)
-      log.info({ redis: address, silent_s: Math.round((performance.now() - asked) / 1000) }, 'Redis answers again');
-    await wait(EVERY_MS, undefined, { signal: over, ref: false }).catch(() => {});
+    if (answer === 'pong') {
+      if (toldAt > 0) log.info({ redis: address, silent_s: Math.round(seconds(heardAt)) }, 'Redis answers again');
+      heardAt = performance.now();
+      toldAt = Number.NEGATIVE_INFINITY;
+    }
+    await rest(EVERY_MS);
   }
 }

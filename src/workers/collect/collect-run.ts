@@ -4,7 +4,8 @@ import { objectKey, sha256 } from '../../shared/claim.ts';
 import { FarmError } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { isMap, type ValueMap } from '../../shared/json/value.ts';
-import type { RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { reconcile } from '../../shared/ledger/reconcile.ts';
+import { RedisChanged, type RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
 import { surveyShards } from '../../shared/store/shard-survey.ts';
 import type { KnownRun } from '../runs.ts';
@@ -63,6 +64,7 @@ function isCollected(answer: unknown): answer is Collected {
 
 /** A Redis that lost writes while the run goes on: groups in committed shards win, what closed beyond them is begun anew. */
 async function followsStore(ledger: RunLedger, known: KnownRun, log: Log, error: unknown): Promise<boolean> {
+  if (error instanceof RedisChanged) return await reconcile(ledger, known.store, known.settings.incarnation, log);
   if (!(error instanceof FarmError) || error.code !== 'ledger_behind_store') return false;
   const { shards } = await surveyShards(known.store, ledger.run);
   if (!(await ledger.adopt(shards))) return false;

@@ -27,6 +27,8 @@ export interface InteractiveOptions {
   driver: SandboxDriver;
   /** Samples at once, now: what is reserved, and what runs leave idle. */
   slots: () => number;
+  /** A sample begins to work in this process; gives what ends that. */
+  enter: () => Promise<() => void>;
 }
 
 interface Held {
@@ -120,7 +122,9 @@ export class InteractiveWorker implements Role {
   /** What became of it. */
   private async score(sample: TakenSample, signal: AbortSignal): Promise<string> {
     let played: PlayedSample;
+    let leave = (): void => {};
     try {
+      leave = await this.options.enter();
       played = await this.play(sample, signal);
     } catch (error) {
       const reason: unknown = signal.aborted ? signal.reason : error;
@@ -131,6 +135,8 @@ export class InteractiveWorker implements Role {
         return reason.why;
       }
       played = { outcome: failed('environment_error', error), signature: null };
+    } finally {
+      leave();
     }
     const { outcome, signature } = played;
     if (signature === null) await this.lane.settle(sample, dumpOutcome(outcome));

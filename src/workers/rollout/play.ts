@@ -15,7 +15,7 @@ import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { givenPolicy } from './policies/given.ts';
-import { END_MS, ended, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
+import { END_MS, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
 
 export type Played =
   | { status: 'completed'; record: Completed; blobs: Blob[]; verify: boolean; startMs: number }
@@ -26,6 +26,8 @@ export interface PlayContext {
   farmId: string;
   worker: string;
   running: Running;
+  /** Takes the end of a box: the outcome does not wait for it. */
+  closing: (closed: Promise<void>) => void;
   /** For everything; default: the sum of what its parts may take. */
   wallMs?: number;
   /** For what is told to end, until it is left behind. */
@@ -141,14 +143,10 @@ async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signa
     const blobs = kept.inline === null ? [] : [{ sha256: kept.claim.sha256, bytes: kept.inline }];
     return { status: 'completed', record, blobs, verify: document.verify, startMs: Math.round(startMs) };
   } finally {
-    const phase = context.running.phase;
-    context.running.phase = 'closing the box';
     const closed = (opened as Promise<Box> | null)?.then(
       (b) => b.close(),
       () => {},
     );
-    if (closed !== undefined) await ended(closed, context.endMs);
-    // where it was cut off says more than how it was cleared away
-    if (signal.aborted) context.running.phase = phase;
+    if (closed !== undefined) context.closing(closed);
   }
 }

@@ -10,6 +10,7 @@ import type { Running } from '../attempts.ts';
 import type { Role, RoleContext } from '../role.ts';
 import type { KnownRun } from '../runs.ts';
 import { startStageWorker, type Told } from '../stage-worker.ts';
+import { Closings } from './closing.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { InteractiveWorker } from './interactive.ts';
 import { type Played, playMember } from './play.ts';
@@ -41,14 +42,23 @@ export async function startRolloutWorker(
   const watch = new EngineWatch(driver, log, (run, reason) =>
     new RunLedger(context.redis, run).setState('paused', reason),
   );
+  const { interactive: reserved = 0, rollout = 0 } = context.slots;
+  const closings = new Closings(rollout, log, () => role.guest());
+  /** Slots for sandboxed members that are taken: light ones have slots of their own. */
   let atWork = 0;
 
   async function perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told> {
     const engine = watch.begin(attempt.run);
-    atWork++;
-    const played = await playMember(attempt, run, { driver, farmId, worker, running }).finally(() => {
-      atWork--;
+    const boxed = running.lane === 'rollout' ? 1 : 0;
+    atWork += boxed;
+    const closing = (closed: Promise<void>): void => {
+      running.after = closings.keep(`${attempt.run} ${attempt.group}-${attempt.member}`, closed);
+    };
+    const played = await playMember(attempt, run, { driver, farmId, worker, running, closing }).finally(() => {
       engine.end();
+      void (running.after ?? Promise.resolve()).then(() => {
+        atWork -= boxed;
+      });
     });
     const lost =
       played.status === 'no_result' ? played.cause.startsWith('sandbox_') : played.record.diagnostics.length > 0;
@@ -94,11 +104,11 @@ export async function startRolloutWorker(
     },
   });
   // Slots of its own, and those that runs leave idle; runs never wait for it.
-  const { interactive: reserved = 0, rollout = 0 } = context.slots;
   const slots = (): number => reserved + Math.max(0, rollout - atWork);
-  const interactive = reserved === 0 ? null : new InteractiveWorker({ context, driver, slots });
+  const interactive = reserved === 0 ? null : new InteractiveWorker({ context, driver, slots, enter: role.guest });
   const ended = async (how: 'drain' | 'stop'): Promise<void> => {
     await Promise.all([role[how](), interactive?.[how]()]);
+    await closings.settled();
     await driver.close();
   };
   return { drain: () => ended('drain'), stop: () => ended('stop') };

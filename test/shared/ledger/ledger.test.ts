@@ -129,22 +129,80 @@ describe('a member', () => {
     await expireLease(run, 0, 0);
     await server.redis.zadd(`${runKey(run)}:live`, 0, '0-0');
     const due = await ledger.due(epoch, { rollout: 100, verify: 100 });
-    expect(due?.members).toContainEqual({ group: 0, member: 0, lane: 'verify', next: 3 });
+    expect(due?.members).toContainEqual({ group: 0, member: 0, lane: 'verify', next: 3, alone: false });
     expect((await begin(0, 0, 'verify')).rolled).toBe('{"x":1}');
   });
 
-  it('is set aside as poison when its workers die under it with one signature, and not for deaths from outside', async () => {
-    const { ledger, begin } = await openRun({}, 1, 1);
+  const ALONE = { alone: true, suspects: true };
+
+  it('is set aside as poison when workers die of one signature while it is alone in them, and not for deaths from outside', async () => {
+    const { ledger, worker, run } = await openRun({}, 1, 1);
+    const id = { run, group: 0, member: 0 };
     for (let i = 0; i < 4; i++) {
-      await begin(0, 0);
+      expect(await worker.begin(id, 'rollout', { alone: true, suspects: false })).toHaveProperty('token');
       expect(await ledger.bury('worker-1', '', 3)).toBe(1);
     }
-    for (let i = 0; i < 3; i++) {
-      await begin(0, 0);
-      await ledger.bury('worker-1', 'SIGSEGV', 3);
+    for (const signature of ['SIGSEGV', 'SIGSEGV', 'exit 7', 'SIGSEGV', 'SIGSEGV', 'SIGSEGV']) {
+      expect(await worker.begin(id, 'rollout', ALONE)).toHaveProperty('token');
+      expect(await ledger.bury('worker-1', signature, 3)).toBe(1);
     }
     const [entry] = await ledger.entries(1, 1);
     expect(entry?.closed.members).toMatchObject([{ status: 'no_result', cause: 'poison', detail: 'SIGSEGV' }]);
+  });
+
+  it('is not set aside for deaths in company, however many: they make a suspect of it, which begins only by itself', async () => {
+    const { ledger, worker, run, epoch } = await openRun({}, 1, 3);
+    const id = (member: number) => ({ run, group: 0, member });
+    for (let i = 0; i < 5; i++) {
+      // Each is let in as a suspect, and none is said to be alone.
+      for (const m of [0, 1, 2]) await worker.begin(id(m), 'rollout', { alone: false, suspects: true });
+      expect(await ledger.bury('worker-1', 'SIGSEGV', 3)).toBe(3);
+    }
+    expect(await ledger.field('accepted')).toBe('0');
+    expect(await worker.begin(id(1), 'rollout')).toEqual({ refused: 'suspect' });
+    const due = await ledger.due(epoch, { rollout: 100 });
+    expect(due?.members.map((m) => m.alone)).toEqual([true, true, true]);
+    const attempt = await worker.begin(id(1), 'rollout', ALONE);
+    if ('refused' in attempt) throw new Error(attempt.refused);
+    expect(await worker.accept(attempt, completedWith(1, 1), [])).toBe('accepted');
+  });
+
+  it('that was alone when it began, and is not any more, is proven nothing by the death of its worker', async () => {
+    const { ledger, worker, run } = await openRun({}, 1, 1);
+    for (let i = 0; i < 4; i++) {
+      const attempt = await worker.begin({ run, group: 0, member: 0 }, 'rollout', ALONE);
+      if ('refused' in attempt) throw new Error(attempt.refused);
+      await worker.joined(attempt);
+      await ledger.bury('worker-1', 'SIGSEGV', 3);
+    }
+    expect(await ledger.field('accepted')).toBe('0');
+  });
+
+  it('that waits to be alone is named with what it waits for, and is due at once when the worker dies that it waits in', async () => {
+    const { ledger, worker, run, epoch, begin } = await openRun({}, 1, 1);
+    await begin(0, 0);
+    await ledger.bury('worker-1', 'SIGSEGV', 3);
+    const [first] = (await ledger.due(epoch, { rollout: 1 }))?.members ?? [];
+    expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'suspect' });
+    expect((await readStatus(server.redis, run))?.waiting_for).toMatchObject([
+      { member: '0-0', phase: expect.stringMatching(/waiting to be alone with a worker/) },
+    ]);
+    expect(await ledger.bury('worker-1', 'SIGSEGV', 3)).toBe(1);
+    const [again] = (await ledger.due(epoch, { rollout: 1 }))?.members ?? [];
+    // Its job of before is still somewhere: this one must not be taken for the same.
+    expect(again).toMatchObject({ alone: true, next: (first?.next ?? 0) + 1 });
+    // What it waited in was another's death: its own record has one.
+    expect(await server.redis.hget(`${runKey(run)}:g:0`, '0.dn')).toBe('1');
+  });
+
+  it('whose stage came to its end is no suspect in the next one', async () => {
+    const { ledger, worker, run, begin } = await openRun({}, 1, 1);
+    await begin(0, 0);
+    await ledger.bury('worker-1', 'SIGSEGV', 3);
+    const attempt = await worker.begin({ run, group: 0, member: 0 }, 'rollout', ALONE);
+    if ('refused' in attempt) throw new Error(attempt.refused);
+    await worker.rolled(attempt, '{"x":1}', []);
+    expect(await worker.begin({ run, group: 0, member: 0 }, 'verify')).toHaveProperty('token');
   });
 });
 
@@ -218,7 +276,7 @@ describe('a run', () => {
     expect(await ledger.drive('other')).toMatchObject({ heldBy: 'driver' });
     const taken = await ledger.drive('other', 'driver');
     expect(taken).toHaveProperty('epoch');
-    expect(await ledger.tick(epoch)).toBeNull();
+    expect(await ledger.tick(epoch)).toBe('lost');
     expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toBeNull();
     expect(await ledger.openGroups(epoch, 1, [{ taskId: 'x', place: PLACE, lane: 'rollout' as const }])).toBe(-1);
   });

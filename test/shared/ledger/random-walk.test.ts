@@ -13,6 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+/** Deaths of one that was alone. */
+const POISON = 2;
 const SEEDS = 24;
 const STEPS = 140;
 const WORKERS = ['worker-a', 'worker-b', 'worker-c'];
@@ -73,7 +75,8 @@ class Walk {
     if (roll < 68) return this.rolled();
     if (roll < 80) return this.fail();
     if (roll < 90) return this.expire();
-    if (roll < 96) return this.bury();
+    if (roll < 95) return this.bury();
+    if (roll < 97) return this.join();
     return this.pause();
   }
 
@@ -85,7 +88,7 @@ class Walk {
         while (!this.model.over && this.model.stageOf(g, m) !== 'accepted') {
           await this.expire(g, m);
           const rolled = ['rolled', 'verifying'].includes(this.model.stageOf(g, m));
-          if (!(await this.begin(g, m, rolled ? 'verify' : 'rollout'))) break;
+          if (!(await this.begin(g, m, rolled ? 'verify' : 'rollout', { alone: true, suspects: true }))) break;
           await this.accept(this.attempts.at(-1));
         }
     expect(this.model.over).toBe(true);
@@ -125,15 +128,18 @@ class Walk {
     g = this.draws.below(this.rules.groups),
     m = this.draws.below(this.rules.size),
     stage: 'rollout' | 'verify' = this.draws.below(3) === 0 ? 'verify' : 'rollout',
+    company = { alone: this.draws.below(2) === 0, suspects: this.draws.below(2) === 0 },
   ): Promise<boolean> {
     const worker = WORKERS[this.draws.below(WORKERS.length)] as string;
     const answer = await (this.workers.get(worker) as MemberLedger).begin(
       { run: this.run, group: g, member: m },
       stage,
+      company,
     );
     const token = 'token' in answer ? answer.token : '';
     const real = 'refused' in answer ? answer.refused : 'begun';
-    this.same(`begin ${g}-${m} ${stage} by ${worker}`, real, this.model.begin(g, m, stage, worker, token));
+    const what = `begin ${g}-${m} ${stage} by ${worker}${company.alone ? ' alone' : ''}${company.suspects ? ', suspects too' : ''}`;
+    this.same(what, real, this.model.begin(g, m, stage, worker, token, company));
     if ('token' in answer) this.attempts.push(answer);
     return 'token' in answer;
   }
@@ -181,7 +187,18 @@ class Walk {
 
   private async bury(): Promise<void> {
     const worker = WORKERS[this.draws.below(WORKERS.length)] as string;
-    this.same(`bury ${worker}`, await this.ledger.bury(worker, '', 3), this.model.bury(worker));
+    const signature = ['', 'SIGSEGV', 'SIGSEGV', 'exit 7'][this.draws.below(4)] as string;
+    const model = this.model.bury(worker, signature, POISON);
+    this.same(`bury ${worker} ${signature}`, await this.ledger.bury(worker, signature, POISON), model);
+  }
+
+  private async join(): Promise<void> {
+    const attempt = this.speaker();
+    if (attempt === undefined) return;
+    const { group, member, token } = attempt;
+    this.trace.push(`joined ${group}-${member} ${token.slice(0, 4)}`);
+    await this.worker().joined(attempt);
+    this.model.joined(group, member, token);
   }
 
   private async pause(): Promise<void> {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import type { Box, SandboxDriver } from '../../../src/shared/sandbox.ts';
 import { Attempts } from '../../../src/workers/attempts.ts';
-import { type Played, playMember } from '../../../src/workers/rollout/play.ts';
+import { type PlayContext, type Played, playMember } from '../../../src/workers/rollout/play.ts';
 import { createSubprocessDriver } from '../../../src/workers/rollout/sandbox/subprocess.ts';
 import { ended, episodeMs, WallDeadline, withinWall } from '../../../src/workers/rollout/wall-deadline.ts';
 import { Runs } from '../../../src/workers/runs.ts';
@@ -48,7 +48,7 @@ describe('a wall deadline', () => {
 
 describe('an episode that hangs', () => {
   /** One member, played by `driver`; it may take 300 ms. */
-  async function play(driver: SandboxDriver): Promise<{ played: Played; ms: number }> {
+  async function play(driver: SandboxDriver): Promise<{ played: Played; ms: number; closing: Promise<void>[] }> {
     const farm = await FarmParts.start();
     const task = { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 10 };
     const run = await farm.drive({
@@ -65,11 +65,21 @@ describe('an episode that hangs', () => {
     const known = await new Runs(redis, farm.config).get(run.run);
     if ('refused' in known) throw new Error(known.refused);
     const attempts = new Attempts(ledger);
-    const running = attempts.start(attempt, 'reading the task');
+    const running = attempts.start(attempt, 'rollout', 'reading the task');
     const began = performance.now();
     try {
-      const context = { driver, farmId: 'test-farm', worker: 'here', running, wallMs: 300, endMs: 300 };
-      return { played: await playMember(attempt, known, context), ms: performance.now() - began };
+      const closing: Promise<void>[] = [];
+      const context: PlayContext = {
+        driver,
+        farmId: 'test-farm',
+        worker: 'here',
+        running,
+        closing: (closed) => void closing.push(closed),
+        wallMs: 300,
+        endMs: 300,
+      };
+      const played = await playMember(attempt, known, context);
+      return { played, ms: performance.now() - began, closing };
     } finally {
       attempts.end(running);
       attempts.close();
@@ -107,9 +117,10 @@ describe('an episode that hangs', () => {
     expect(ms).toBeLessThan(5_000);
   });
 
-  it('in its end keeps the result that it had', async () => {
-    const { played, ms } = await play(hanging('close'));
+  it('in the end of its box has its result at once: whoever keeps the slot waits for the box', async () => {
+    const { played, ms, closing } = await play(hanging('close'));
     expect(played).toMatchObject({ status: 'completed', record: { reward: 1 } });
+    expect(closing).toHaveLength(1);
     expect(ms).toBeLessThan(5_000);
   });
 });

@@ -182,6 +182,51 @@ describe('waiting', () => {
     expect([...stub.asked.keys()].sort()).toEqual(['query 0', 'query 1', 'query 2', 'query 3', 'query 4', 'query 900']);
   });
 
+  describe('a call that hangs, and that nobody waits for any more,', () => {
+    const hanging = (text: string): void => {
+      stub.behave = (call) => (call.queries.some((query) => query.includes(text)) ? { hang: true } : undefined);
+    };
+
+    test('keeps its permit from nobody, though all of them hang, by batch and alone', { timeout: 30_000 }, async () => {
+      hanging('query 1');
+      const limits = { concurrency: 2, hedgeMs: 400 };
+      const [one, other] = [fleet.asker(limits), fleet.asker(limits)];
+      const left = [10, 11, 12].map((from) => one.ask(queriesOf(1, from), { ...OPTIONS, deadlineMs: 300 }));
+      left.push(one.ask(queriesOf(60, 100), { ...OPTIONS, deadlineMs: 300 }));
+      expect(tally(words((await Promise.all(left)).flat()))).toEqual({ unavailable: 63 });
+      expect(words(await other.ask(queriesOf(1, 20), { ...OPTIONS, deadlineMs: 8_000 }))).toEqual(['permit']);
+      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight, { timeout: 5_000 }).toBe(0);
+    });
+
+    test('counts against the platform where that answers nothing else', { timeout: 30_000 }, async () => {
+      stub.behave = () => ({ hang: true });
+      const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
+      for (let i = 0; i < 5; i++) await asker.ask(queriesOf(1, i), { ...OPTIONS, deadlineMs: 50 });
+      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.breaker, { timeout: 5_000 }).toBe('open');
+    });
+
+    test('counts for nothing where the platform answers others meanwhile', { timeout: 30_000 }, async () => {
+      hanging('query 1');
+      const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
+      for (let i = 10; i < 17; i++) await asker.ask(queriesOf(1, i), { ...OPTIONS, deadlineMs: 50 });
+      expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
+      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight, { timeout: 5_000 }).toBe(0);
+      const [state] = await readUpstreams(server.redis);
+      expect(state).toMatchObject({ breaker: 'closed', failuresInARow: 0 });
+    });
+
+    test('is not broken off while somebody of another process waits for it', { timeout: 30_000 }, async () => {
+      stub.behave = () => ({ delayMs: 2_500 });
+      const [one, other] = [fleet.asker({ hedgeMs: 200 }), fleet.asker({ hedgeMs: 200 })];
+      const leaves = one.ask(queriesOf(1), { ...OPTIONS, deadlineMs: 300 });
+      await expect.poll(() => stub.calls.length).toBe(1);
+      const stays = other.ask(queriesOf(1), OPTIONS);
+      expect(words(await leaves)).toEqual(['unavailable']);
+      expect(words(await stays)).toEqual(['permit']);
+      expect(stub.asked.get('query 0')).toBe(1);
+    });
+  });
+
   test('an asker that closes answers its own at once, and gives back what it asks for others', async () => {
     stub.behave = (call) => (call.number === 1 ? { hang: true } : undefined);
     const [leaver, other] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
@@ -287,9 +332,9 @@ describe('what a script is told', () => {
     expect((await join(first, 14)).calls.map((call) => call.items.length)).toEqual([14]);
     await join(second, 14);
     await join(third, 14);
-    const parts = (await second.beat([], ['first'], [])).calls;
+    const parts = (await second.beat({ mine: [], dead: ['first'], abandon: 60_000 }, [])).calls;
     expect(parts.map((call) => call.items.length)).toEqual([7, 7]);
-    const alone = (await third.beat([], ['second'], [])).calls;
+    const alone = (await third.beat({ mine: [], dead: ['second'], abandon: 60_000 }, [])).calls;
     expect(alone.map((call) => call.items.length)).toEqual([1, 1]);
     expect([...parts, ...alone].flatMap((call) => call.items).every((item) => item.tries === 0)).toBe(true);
   });
@@ -303,7 +348,7 @@ describe('what a script is told', () => {
     }
     for (const [i, one] of all.entries()) {
       one.closing = false;
-      if (i > 0) taken += (await one.beat([], [`m${i - 1}`], [])).calls.length;
+      if (i > 0) taken += (await one.beat({ mine: [], dead: [`m${i - 1}`], abandon: 60_000 }, [])).calls.length;
     }
     // Together, in a part, and five times alone.
     expect(taken).toBe(7);

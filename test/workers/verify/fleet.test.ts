@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
@@ -173,6 +174,49 @@ describe('limits', () => {
     // Ten calls or more: nine spaces of 50 ms.
     expect(stub.calls.length).toBeGreaterThanOrEqual(10);
     expect(performance.now() - began).toBeGreaterThanOrEqual((stub.calls.length - 1) * 50 - 5);
+  });
+
+  test.each([
+    { limits: 'calls at once', strict: { concurrency: 2 }, lax: { concurrency: 8 } },
+    { limits: 'requests a second', strict: { requestsPerSecond: 20 }, lax: {} },
+    { limits: 'both, of different askers', strict: { requestsPerSecond: 20 }, lax: { concurrency: 2 } },
+  ])(
+    'where configurations differ in $limits, the strictest of those that ask holds, whoever calls',
+    async ({ strict, lax }) => {
+      const [one, other] = [fleet.asker({ concurrency: 8, ...strict }), fleet.asker({ concurrency: 8, ...lax })];
+      await one.ask(queriesOf(1, 10_000), OPTIONS);
+      const at: number[] = [];
+      stub.most = 0;
+      stub.behave = () => {
+        at.push(performance.now());
+        return { delayMs: 15 };
+      };
+      await Promise.all([other, one].map((asker, i) => asker.ask(queriesOf(400, i * 400), OPTIONS)));
+      expect(at.length).toBeGreaterThanOrEqual(16);
+      if ('concurrency' in strict || 'concurrency' in lax) expect(stub.most).toBeLessThanOrEqual(2);
+      if ('requestsPerSecond' in strict) {
+        const spaces = at.slice(1).map((when, i) => when - (at[i] as number));
+        expect((at.at(-1) as number) - (at[0] as number)).toBeGreaterThanOrEqual(spaces.length * 50 - 10);
+      }
+    },
+  );
+
+  test('a stricter limit holds from the first query under it, for all but the calls that were taken before', async () => {
+    const slots = 16;
+    stub.behave = () => ({ delayMs: 150 });
+    const lax = fleet.asker({ concurrency: slots });
+    await lax.ask(queriesOf(slots * 50, 10_000), OPTIONS);
+    const flood = lax.ask(queriesOf(slots * 50 * 4), OPTIONS);
+    await expect.poll(() => stub.asked.has('query 0')).toBe(true);
+    const strict = fleet.asker({ concurrency: slots, requestsPerSecond: 4 });
+    const [from, calls] = [performance.now(), stub.calls.length];
+    const wanted = strict.ask(queriesOf(1, 20_000), OPTIONS);
+    await expect.poll(() => stub.calls.length - calls, { timeout: 10_000 }).toBeGreaterThan(3);
+    await delay(1_000);
+    const most = ((performance.now() - from) / 1_000) * 4 + 1;
+    expect(stub.calls.length - calls).toBeLessThan(most + slots + 1);
+    await Promise.all([lax.close(), strict.close()]);
+    expect((await flood).length + (await wanted).length).toBe(slots * 50 * 4 + 1);
   });
 
   test('a 429 pauses the whole fleet for as long as it says, is told once, and is no verdict and no failure', async () => {

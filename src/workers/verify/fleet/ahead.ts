@@ -2,7 +2,7 @@
 // ends well, with that call's permit, so that the upstream's slots do not stand empty while Redis is told. They are held
 // for a moment only: what does not get its turn soon is given back, for others to take.
 
-import type { TakenCall } from './exchange.ts';
+import type { TakenCall } from './exchange-reply.ts';
 
 /** Where calls take longer than this, the way to Redis is nothing to them. */
 const QUICK_MS = 250;

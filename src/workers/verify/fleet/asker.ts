@@ -16,7 +16,8 @@ import type { Platform } from '../platform-call.ts';
 import type { Query } from '../wire-request.ts';
 import { CallDesk } from './call-desk.ts';
 import { type FleetLog, logEvent, spoken } from './coded.ts';
-import { type Coded, Exchange, type ExchangeLimits, type ExchangeReply } from './exchange.ts';
+import { Exchange, type ExchangeLimits } from './exchange.ts';
+import type { Coded, ExchangeReply } from './exchange-reply.ts';
 import { readAnswer } from './flight-text.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Joiner } from './joiner.ts';
@@ -104,6 +105,8 @@ export class FleetAsker {
       redis,
       exchange: this.exchange,
       calls: () => this.desk.tokens,
+      abandonMs: () => this.desk.abandonMs,
+      onAbandoned: (token) => this.desk.abandon(token),
       waiting: (olderThanMs) => this.waits.olderThan(olderThanMs),
       onLook: (flight, coded) => this.onLook(flight, coded),
       onReply: (reply) => this.handle(reply),

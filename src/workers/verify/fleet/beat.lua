@@ -1,7 +1,8 @@
 -- A process lives: its lease is renewed, calls of the dead are given back, and what it has waited for long is looked
 -- up, since a message may have been lost.
 -- ARGV  1 options (JSON; `mine` its calls, `dead` processes known to be gone)  2.. keys that it waits for
--- Gives a code for each key, and its value; the other processes that hold permits
+-- Gives a code for each key, and its value; the other processes that hold permits; and those of this process's calls
+-- that have been out for `abandon` ms, and that nobody waits for any more
 here()
 redis.call('ZREMRANGEBYSCORE', K .. ':procs', '-inf', T - 600000)
 local mine, dead = {}, {}
@@ -60,7 +61,20 @@ local lost = {}
 for n, i in ipairs(missing) do lost[n] = keys[i] end
 for n, value in ipairs(recall(lost)) do out[missing[n]] = value and { 'v', value } or { 'n' } end
 if #keys > 0 then stay() end
+-- A call that hangs must not keep its permit from others when its answer is for nobody.
+local abandoned = {}
+for _, token in ipairs(O.mine) do
+  local held = redis.call('LRANGE', U .. ':k:' .. token, 0, -1)
+  local since = int(table.remove(held, 1))
+  if since > 0 and since + O.abandon < T then
+    local wanted = false
+    for _, text in ipairs(states(held)) do wanted = wanted or (text and any_alive(read_state(text).ps)) end
+    if not wanted then abandoned[#abandoned + 1] = token end
+  end
+end
 local procs = {}
 for proc in pairs(holders) do procs[#procs + 1] = proc end
 purge()
-return reply(out, nil, procs)
+local answer = reply(out, nil, procs)
+answer[8] = abandoned
+return answer

@@ -11,7 +11,8 @@ import type { Query } from '../wire-request.ts';
 import { AheadLine } from './ahead.ts';
 import type { FleetLog } from './coded.ts';
 import { codingOf } from './coding.ts';
-import type { Exchange, ExchangeLimits, ExchangeReply, TakenCall, TakenItem } from './exchange.ts';
+import type { Exchange, ExchangeLimits } from './exchange.ts';
+import type { ExchangeReply, TakenCall, TakenItem } from './exchange-reply.ts';
 import { readQuery } from './flight-text.ts';
 import { type Out, Outing } from './outing.ts';
 import { hangsAfterMs, Pace } from './pace.ts';
@@ -37,6 +38,8 @@ export interface CallDeskOptions {
 }
 
 const AHEAD = 64;
+/** A call that has not answered after so long hangs, whatever is usual. */
+const HEDGE_MS = 5_000;
 /** Where there were not enough permits for all the parts of a call that hangs, it is looked at again. */
 const HEDGE_AGAIN_MS = 50;
 
@@ -74,6 +77,15 @@ export class CallDesk {
 
   get count(): number {
     return this.under.size + this.returning.size + this.ahead.size;
+  }
+
+  /** So long a call may be out when nobody waits for it any more: its answer would still be kept. */
+  get abandonMs(): number {
+    return Math.round(Math.max(this.options.limits.hedgeMs ?? HEDGE_MS, (this.pace.usualMs() ?? 0) * 2));
+  }
+
+  abandon(permit: string): void {
+    for (const outing of this.outings) outing.abandon(permit);
   }
 
   make(call: TakenCall): void {
@@ -127,7 +139,7 @@ export class CallDesk {
   private async serve(outing: Outing, out: Out): Promise<void> {
     const { call } = outing;
     const watch = this.watch(outing, out);
-    const settlement = await this.ask(out, call.single);
+    const settlement = this.seen(outing, out, await this.ask(out, call.single));
     watch.stop();
     const well = settlement.outcome === 'ok' && settlement.pauseMs === 0;
     // The slot that is free now does not wait until Redis knows.
@@ -149,6 +161,12 @@ export class CallDesk {
     );
     if (!well && settlement.outcome !== 'given_back') this.ahead.clear();
     await told;
+  }
+
+  /** A call that hung for nobody is a failure of the platform where that answered nothing else meanwhile. */
+  private seen(outing: Outing, out: Out, settlement: Settlement): Settlement {
+    if (!out.abandoned || settlement.outcome !== 'given_back' || this.wellAt > outing.since) return settlement;
+    return { ...settlement, outcome: 'infra', why: 'no answer while anybody waited' };
   }
 
   /** Its queries were answered while the permit was on its way. */
@@ -213,7 +231,7 @@ export class CallDesk {
     if (out.items.length === 1) return { stop: () => {} };
     const leftMs = Math.min(...out.items.map((item) => this.options.leftMs(item.key)));
     const usual = this.pace.usualMs();
-    const waitMs = hangsAfterMs(usual, this.options.limits.hedgeMs ?? 5_000, leftMs);
+    const waitMs = hangsAfterMs(usual, this.options.limits.hedgeMs ?? HEDGE_MS, leftMs);
     let stopped = false;
     let timer: NodeJS.Timeout;
     const look = async (): Promise<void> => {

@@ -191,7 +191,7 @@ end
 -- What an upstream has in Redis goes when nobody has asked it for long.
 local function stay()
   redis.call('PEXPIRE', U, 604800000)
-  for _, name in ipairs({ ':w', ':q', ':s' }) do redis.call('PEXPIRE', U .. name, 3600000) end
+  for _, name in ipairs({ ':w', ':q', ':s', ':l' }) do redis.call('PEXPIRE', U .. name, 3600000) end
 end
 
 -- What every script answers: wake ms, events, calls; of the keys asked about a code each, and the values of those

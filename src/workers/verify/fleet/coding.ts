@@ -3,7 +3,8 @@
 import { messageOf } from '../../../shared/errors.ts';
 import { detailOf } from '../../../shared/outcome.ts';
 import type { Answer } from '../client.ts';
-import type { Coding, TakenItem } from './exchange.ts';
+import type { Coding } from './exchange.ts';
+import type { TakenItem } from './exchange-reply.ts';
 import { writeAnswer } from './flight-text.ts';
 import type { Seal } from './seal.ts';
 import type { Fate } from './settlement.ts';

@@ -3,15 +3,15 @@
 
 import type { Redis } from 'ioredis';
 import { type LuaScript, loadScript } from '../../../shared/redis/script.ts';
+import { type ExchangeReply, readReply, type TakenCall, type TakenItem } from './exchange-reply.ts';
 import { BATCH, FLEET_KEY } from './upstream.ts';
 
 const LONGEST_PAUSE_MS = 300_000;
-const NOTHING = Buffer.alloc(0);
 /** Calls that one script hands out. */
 const CALLS = 64;
 const FOLDER = new URL('.', import.meta.url);
 // What frees or ends something must run on a full Redis; so must a join, whose flights are bounded by those who wait.
-const PRELUDE = ['state', 'processes', 'cache', 'flights', 'calls'];
+const PRELUDE = ['state', 'limits', 'processes', 'cache', 'flights', 'calls'];
 const script = (name: string) => loadScript(FOLDER, name, { allowOom: true, prelude: PRELUDE });
 const JOIN = script('join');
 const TAKE = script('take');
@@ -20,23 +20,6 @@ const HEDGE = script('hedge');
 const TELL = script('tell');
 const LEAVE = script('leave');
 const BEAT = script('beat');
-
-export interface TakenItem {
-  key: string;
-  /** Sealed; empty where this process waits for it too, and has the query. */
-  sealed: Buffer;
-  tries: number;
-  waitedMs: number;
-}
-
-export interface TakenCall {
-  token: string;
-  generation: number;
-  single: boolean;
-  /** Not yet to be made: it begins with the permit of a call of this process that ends well. */
-  ahead: boolean;
-  items: TakenItem[];
-}
 
 /** What becomes of a query: an answer, or a word on when it is asked again. */
 export interface Coding {
@@ -63,24 +46,6 @@ export interface Load {
   under: number;
   held: number;
   most: number;
-}
-
-/** What a script answers for a key; the codes stand in state.lua. */
-export interface Coded {
-  code: string;
-  value: Buffer;
-}
-
-export interface ExchangeReply {
-  wakeMs: number;
-  events: [string, string][];
-  calls: TakenCall[];
-  /** For each key that was asked about. */
-  own: Coded[];
-  /** Other processes that hold permits, or permits, where that was asked. */
-  names: string[];
-  /** Flights that nobody has taken. */
-  waiting: number;
 }
 
 export interface ExchangeLimits {
@@ -230,8 +195,11 @@ export class Exchange {
     return this.run(LEAVE, {}, keys);
   }
 
-  beat(mine: readonly string[], dead: readonly string[], keys: readonly string[]): Promise<ExchangeReply> {
-    return this.run(BEAT, { mine, dead }, keys);
+  beat(
+    { mine, dead, abandon }: { mine: readonly string[]; dead: readonly string[]; abandon: number },
+    keys: readonly string[],
+  ): Promise<ExchangeReply> {
+    return this.run(BEAT, { mine, dead, abandon }, keys);
   }
 
   private async run(
@@ -257,42 +225,4 @@ export class Exchange {
     this.waiting = reply.waiting;
     return reply;
   }
-}
-
-/** Codes that come with a value. */
-const VALUED = 'vuxmoh';
-
-type RawCall = [token: Buffer, generation: Buffer, kind: Buffer, items: Buffer, queries: Buffer[]];
-type Raw = [Buffer, [Buffer, Buffer][], RawCall[], Buffer, Buffer[], Buffer[], number];
-
-function readReply(answer: unknown): ExchangeReply {
-  const [wake, events, calls, codes, values, names, waiting] = answer as Raw;
-  let at = 0;
-  return {
-    wakeMs: Number(wake.toString()),
-    events: events.map(([name, detail]) => [name.toString(), detail.toString()]),
-    calls: calls.map(readCall),
-    own: [...codes.toString()].map((code) => ({
-      code,
-      value: VALUED.includes(code) ? (values[at++] as Buffer) : NOTHING,
-    })),
-    names: names.map(String),
-    waiting,
-  };
-}
-
-function readCall([token, generation, kind, items, queries]: RawCall): TakenCall {
-  const words = items.toString().split(' ');
-  return {
-    token: token.toString(),
-    generation: Number(generation.toString()),
-    single: kind.toString().startsWith('1'),
-    ahead: kind.toString().endsWith('a'),
-    items: Array.from({ length: words.length / 3 }, (_, i) => ({
-      key: words[3 * i] as string,
-      sealed: queries[i] ?? NOTHING,
-      tries: Number(words[3 * i + 1]),
-      waitedMs: Number(words[3 * i + 2]),
-    })),
-  };
 }

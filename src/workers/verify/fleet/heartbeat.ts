@@ -1,15 +1,19 @@
 // While this process waits or calls: once a second it renews its lease, looks up what has been waiting long, has the
-// calls of dead processes given back, and sees whether Redis is filling up.
+// calls of dead processes given back and its own that hang for nobody broken off, and sees whether Redis is filling up.
 
 import type { Redis } from 'ioredis';
 import { isKnownDead } from '../../../shared/process-identity.ts';
-import type { Coded, Exchange, ExchangeReply } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Coded, ExchangeReply } from './exchange-reply.ts';
 
 export interface HeartbeatOptions {
   redis: Redis;
   exchange: Exchange;
   /** Tokens of the calls that are made here. */
   calls(): string[];
+  /** After so long, ms, a call that nobody waits for is broken off. */
+  abandonMs(): number;
+  onAbandoned(token: string): void;
   /** Flights that have been waiting for so long. */
   waiting(olderThanMs: number): string[];
   onLook(flight: string, coded: Coded): void;
@@ -50,7 +54,9 @@ export class Heartbeat {
       const dead = this.holders.filter((holder) => isKnownDead(holder.slice(0, holder.lastIndexOf('-'))));
       for (let i = 0; i === 0 || i < keys.length; i += CHUNK) {
         const part = keys.slice(i, i + CHUNK);
-        const reply = await this.options.exchange.beat(this.options.calls(), dead, part);
+        const own = { mine: this.options.calls(), dead, abandon: this.options.abandonMs() };
+        const reply = await this.options.exchange.beat(own, part);
+        for (const token of reply.abandoned) this.options.onAbandoned(token);
         for (const [at, key] of part.entries()) this.options.onLook(key, reply.own[at] as Coded);
         this.holders = reply.names;
         this.options.onReply(reply);

@@ -2,7 +2,8 @@
 
 import { messageOf } from '../../../shared/errors.ts';
 import type { FleetLog } from './coded.ts';
-import type { Coded, Exchange, ExchangeReply } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import type { Coded, ExchangeReply } from './exchange-reply.ts';
 import { writeQuery } from './flight-text.ts';
 import type { Seal } from './seal.ts';
 import { BATCH } from './upstream.ts';

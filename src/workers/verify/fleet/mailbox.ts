@@ -3,7 +3,7 @@
 
 import type { Redis } from 'ioredis';
 import { openRedis, type RedisPlace } from '../../../shared/redis/connect.ts';
-import type { Coded } from './exchange.ts';
+import type { Coded } from './exchange-reply.ts';
 import { FLEET_KEY } from './upstream.ts';
 
 const KEY = 43;

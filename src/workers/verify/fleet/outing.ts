@@ -1,7 +1,7 @@
 // One taken call on its way: itself, and the smaller calls that ask its queries again where it hangs. The first answer
 // to a query counts; a failure counts only when no other call with that query is out.
 
-import type { TakenCall, TakenItem } from './exchange.ts';
+import type { TakenCall, TakenItem } from './exchange-reply.ts';
 import type { Fate } from './settlement.ts';
 
 export interface Out {
@@ -10,6 +10,8 @@ export interface Out {
   abort: AbortController;
   /** Queries that have been asked again in smaller calls. */
   hedged: Set<string>;
+  /** It hung until nobody waited for it any more. */
+  abandoned: boolean;
 }
 
 interface Open {
@@ -34,7 +36,7 @@ export class Outing {
   }
 
   begin(permit: string, items: readonly TakenItem[]): Out {
-    const out = { permit, items, abort: new AbortController(), hedged: new Set<string>() };
+    const out = { permit, items, abort: new AbortController(), hedged: new Set<string>(), abandoned: false };
     this.outs.add(out);
     this.move(out, 1);
     return out;
@@ -62,6 +64,15 @@ export class Outing {
   /** After smaller calls have begun. */
   prune(): void {
     for (const out of this.outs) if (this.needless(out)) out.abort.abort();
+  }
+
+  /** Breaks off what went out with this permit, if that is one of its own. */
+  abandon(permit: string): void {
+    for (const out of this.outs) {
+      if (out.permit !== permit) continue;
+      out.abandoned = true;
+      out.abort.abort();
+    }
   }
 
   /** Whatever it is still to bring is answered, or asked by itself. */

@@ -21,6 +21,7 @@ local function here()
   if till and tonumber(till) <= T then redis.call('SET', K .. ':grace', 1, 'PX', O.grace) end
   redis.call('ZADD', K .. ':procs', T + O.lease, ME)
   alive[ME] = true
+  agree()
 end
 
 local function post(ps, key, code, value, except)

@@ -4,7 +4,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../../shared/errors.ts';
 import type { FleetLog } from './coded.ts';
-import type { Coding, Ended, Exchange, ExchangeReply } from './exchange.ts';
+import type { Coding, Ended, Exchange } from './exchange.ts';
+import type { ExchangeReply } from './exchange-reply.ts';
 
 export interface SettlerOptions {
   exchange: Exchange;

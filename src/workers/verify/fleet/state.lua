@@ -15,6 +15,7 @@
 --   U:a                       zset    the same of calls taken ahead: each begins with the permit of a call of its process that ends well
 --   U:k:TOKEN                 list    when the call was taken, and its flights
 --   U:s                       hash    each flight: "TOKEN|- tries waited-ms company deaths ttl PROC PROC … " (who asks it, who waits for it)
+--   U:l                       hash    limits of those who ask it, "CALLS MS" (at once, between two), by the time of the last script
 --   U:q                       hash    queries of flights that wait: without one, only those who wait for it can take it
 --
 --   flight:   (none) --join--> waiting --take--> taken --settle--> (none)      taken --again, or its process gone--> waiting

@@ -1,0 +1,30 @@
+// How full Redis is. Above the high-water mark nothing new is opened, so that what is at work finds room to end; at the top
+// Redis refuses whatever may be refused, and the queue's own scripts are among that.
+
+import type { Redis } from 'ioredis';
+
+/** Share of maxmemory above which nothing new is opened. */
+const HIGH_WATER = 0.6;
+
+export interface RedisMemory {
+  usedBytes: number;
+  /** 0 for no bound. */
+  maxBytes: number;
+  aboveHighWater: boolean;
+}
+
+export async function readMemory(redis: Redis): Promise<RedisMemory> {
+  const memory = await redis.info('memory');
+  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
+  const [usedBytes, maxBytes] = [figure('used_memory'), figure('maxmemory')];
+  return { usedBytes, maxBytes, aboveHighWater: maxBytes > 0 && usedBytes > HIGH_WATER * maxBytes };
+}
+
+/** For people; null while there is room. */
+export function sayFull({ usedBytes, maxBytes, aboveHighWater }: RedisMemory): string | null {
+  if (!aboveHighWater) return null;
+  const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1);
+  const figures = `${mb(usedBytes)} of ${mb(maxBytes)} MB`;
+  const full = usedBytes >= maxBytes ? ', and full: what is queued waits for room too' : '';
+  return `Redis is above its high-water mark: nothing new is opened (${figures}${full})`;
+}
