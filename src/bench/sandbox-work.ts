@@ -5,15 +5,16 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { inputError, messageOf } from '../shared/errors.ts';
-import { dumpJson, parseJson, toValue } from '../shared/json/json.ts';
+import { parseJson, toValue } from '../shared/json/json.ts';
 import { mapOf, type Value, type ValueMap } from '../shared/json/value.ts';
 import { ENVIRONMENT_CONFIGS } from '../shared/spec/environment-config.ts';
+import { sqlInput } from '../workers/rollout/environments/sql-task.ts';
 import { checkOf, SAMPLES, stubOf } from './sandbox-samples.ts';
 
 export interface Step {
   files: ReadonlyMap<string, string>;
   argv: string[];
-  stdin: string | null;
+  stdin: string | Uint8Array | null;
   timeoutMs: number;
 }
 
@@ -133,7 +134,7 @@ export function sqlWork(script: readonly string[]): Work {
     task: 'Count the items of each kind.',
     expected_rows: rows,
   });
-  const stdin = dumpJson(mapOf({ schema: SCHEMA, seed: SEED, earlier: [], query: QUERY }));
+  const stdin = sqlInput([SCHEMA, SEED, QUERY]);
   const item: Item = {
     id: 'sql',
     steps: [{ files: NO_FILES, argv: [...script], stdin, timeoutMs: 10_000 }],

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { Environment, EnvironmentContext, StepResult } from '../../../shared/environment.ts';
 import { EnvironmentError } from '../../../shared/environment.ts';
-import { dumpJson, parseJson } from '../../../shared/json/json.ts';
+import { parseJson } from '../../../shared/json/json.ts';
 import { isMap, mapOf, pyEqual, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
 import { str, surrogateFault } from '../../../shared/python/text.ts';
@@ -19,9 +19,14 @@ const MISS = -0.1;
 /** Longer queries are refused: all of an episode's travel into the box at every step. */
 const QUERY_CHARACTERS = 1_000_000;
 const SCRIPT = readFileSync(new URL('./sql-session.py', import.meta.url), 'utf8');
-/** Isolated: no site packages, no environment, nothing imported from the work folder. */
-/** What runs in the box. */
+/** What runs in the box. Isolated: no site packages, no environment, nothing imported from the work folder. */
 export const SQL_COMMAND: readonly string[] = ['/usr/bin/python3', '-I', '-S', '-B', '-c', SCRIPT];
+
+/** What it reads: schema, seed, the new query, the earlier ones. UTF-16 carries lone surrogates too. */
+export function sqlInput(texts: readonly string[]): Buffer {
+  const bytes = texts.map((text) => Buffer.from(text, 'utf16le'));
+  return Buffer.concat([Buffer.from(`${bytes.map((one) => one.length).join(' ')}\n`), ...bytes]);
+}
 
 export class SqlTaskEnvironment implements Environment {
   readonly name = 'sql-task';
@@ -105,15 +110,10 @@ export class SqlTaskEnvironment implements Environment {
     // A query can leave a file (ATTACH), which would meet its own repetition.
     if (this.used) await box.reset();
     this.used = true;
-    const work = mapOf({
-      schema: this.setting('schema_sql'),
-      seed: this.setting('seed_sql'),
-      earlier: this.earlier,
-      query,
-    });
+    const [schema, seed] = [str(this.setting('schema_sql')), str(this.setting('seed_sql'))];
     return box.run({
       argv: [...SQL_COMMAND],
-      stdin: Buffer.from(dumpJson(work), 'latin1'),
+      stdin: sqlInput([schema, seed, query, ...this.earlier]),
       // What is repeated does not eat into the new query's own time.
       timeoutMs: limit.ms + 2 * this.earlierMs,
       outputBytes: this.context.outputBytes,
