@@ -18,6 +18,7 @@ import { detailOf } from '../shared/outcome.ts';
 import { present } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
+import { within } from '../shared/within.ts';
 
 export interface InteractiveOptions {
   redis: Redis;
@@ -81,17 +82,12 @@ export class InteractiveDesk {
 
   /** Whether workers are there now; a Redis that does not say has none. */
   async look(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<false>((resolve) => {
-      timer = setTimeout(resolve, LOOK_MS, false);
-    });
     const { redis, realm } = this.options;
     const found = present(redis).then(
       (all) => all.some((one) => one.realm === realm && (one.slots.interactive ?? 0) > 0),
       () => false,
     );
-    this.workers = await Promise.race([found, late]);
-    clearTimeout(timer);
+    this.workers = await within(found, LOOK_MS, false);
   }
 
   /** Never rejects. `nobody`: it is scored elsewhere. `until` is on the monotonic clock. */

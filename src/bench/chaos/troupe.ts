@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { within } from '../../shared/within.ts';
 import { boundToUs } from './bound.ts';
 import type { LogBook } from './log-book.ts';
 
@@ -95,12 +96,8 @@ export class Troupe {
       actor.child?.kill('SIGCONT');
       actor.child?.kill('SIGTERM');
     }
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, graceMs);
-    });
-    await Promise.race([Promise.all([...this.actors.values()].map((a) => a.ended)), late]);
-    clearTimeout(timer);
+    const ends = [...this.actors.values()].map((actor) => actor.ended);
+    await within(Promise.all(ends), graceMs, null);
     return this.names.filter((name) => this.actor(name).child !== null);
   }
 

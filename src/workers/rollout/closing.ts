@@ -2,8 +2,8 @@
 // for a while, so that a worker has no more boxes than slots while its engine is well. One that takes longer is left behind:
 // at most as many as the worker has slots, beyond that a slot waits until one is gone. What is never closed is the sweeper's.
 
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Log } from '../../shared/log.ts';
+import { within } from '../../shared/within.ts';
 
 /** For a box that does not go, until its slot goes on without it. */
 const SLOT_MS = 20_000;
@@ -45,10 +45,12 @@ export class Closings {
     const closed = within(
       close.catch(() => {}),
       this.givenUpMs,
+      undefined,
     );
     this.closing.add(closed);
     void closed.then(() => this.closing.delete(closed));
-    if (await within(closed, this.slotMs)) return;
+    const inTime = closed.then(() => true);
+    if (await within(inTime, this.slotMs, false)) return;
     const since = (): number => Number(((performance.now() - began) / 1000).toFixed(1));
     const told = { member, since_s: since(), unclosed: this.unclosed, most: this.most };
     this.log.warn({ ...told, until_s: this.givenUpMs / 1000 }, 'waiting for the Docker engine: a box does not close');
@@ -65,15 +67,6 @@ export class Closings {
   /** Until all are gone, within the time of a slot: the process goes away. */
   async settled(): Promise<void> {
     this.over = true;
-    await within(Promise.all(this.closing), this.slotMs);
+    await within(Promise.all(this.closing), this.slotMs, null);
   }
-}
-
-/** Whether it came to its end in time. */
-async function within(end: Promise<unknown>, ms: number): Promise<boolean> {
-  const timer = new AbortController();
-  const late = wait(ms, false, { signal: timer.signal }).catch(() => false);
-  const done = await Promise.race([end.then(() => true), late]);
-  timer.abort();
-  return done;
 }

@@ -2,6 +2,7 @@
 // the box's end. It is the sum of the bounds that its parts have anyway, so that it is met only when something hangs.
 
 import type { RunSettings } from '../../shared/ledger/run-settings.ts';
+import { within } from '../../shared/within.ts';
 
 /** For a box, and for what the plan's document and the trajectory need of the store. */
 const AROUND_MS = 180_000;
@@ -49,12 +50,5 @@ export async function withinWall<T>(
 
 /** Waits for an end, but not for ever. */
 export async function ended(end: Promise<void>, ms = END_MS): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    end,
-    new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    }),
-  ]);
-  clearTimeout(timer);
+  await within(end, ms, null);
 }

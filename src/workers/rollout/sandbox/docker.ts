@@ -13,6 +13,7 @@ import {
   type SandboxDriver,
   type SandboxLimits,
 } from '../../../shared/sandbox.ts';
+import { within } from '../../../shared/within.ts';
 import { RunnerBox } from './box.ts';
 import { Channel, type Frame, u32, u64 } from './channel.ts';
 import { DockerEngine, EngineError } from './engine.ts';
@@ -223,12 +224,7 @@ class DockerDriver implements SandboxDriver {
   }
 
   async #end(name: string, removed: Promise<boolean>, box: RunnerBox): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, REMOVED_MS, false);
-    });
-    const gone = await Promise.race([removed, late]);
-    clearTimeout(timer);
+    const gone = await within(removed, REMOVED_MS, false);
     // not the runner's doing then: force it, twice, and leave the rest to the sweeper
     if (!gone && !(await this.#engine.remove(name).catch(() => false)))
       await this.#engine.remove(name).catch(() => false);

@@ -5,6 +5,7 @@
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../../shared/errors.ts';
 import { type Box, BoxLost, type Labels, type SandboxDriver, type SandboxLimits } from '../../../shared/sandbox.ts';
+import { within } from '../../../shared/within.ts';
 import { LentBox } from './lent-box.ts';
 import { Shelf, type ShelfBounds } from './shelf.ts';
 import type { StartGate } from './start-gate.ts';
@@ -88,7 +89,7 @@ class SandboxPool implements SandboxDriver {
     const boxes = [...this.lent].map((box) => box.close());
     const shelves = [...this.shelves.values()].map((shelf) => shelf.close());
     const gate = await this.gate?.catch(() => null);
-    await within(Promise.all([...boxes, ...shelves, this.driver.close()]), CLOSE_MS);
+    await within(Promise.all([...boxes, ...shelves, this.driver.close()]), CLOSE_MS, null);
     await gate?.close();
   }
 
@@ -125,15 +126,4 @@ class SandboxPool implements SandboxDriver {
     this.shelves.set(key, shelf);
     return shelf;
   }
-}
-
-async function within(promise: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    promise,
-    new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    }),
-  ]);
-  clearTimeout(timer);
 }

@@ -5,6 +5,7 @@
 import { performance } from 'node:perf_hooks';
 import { messageOf } from '../../../shared/errors.ts';
 import { type Box, BoxLost } from '../../../shared/sandbox.ts';
+import { within } from '../../../shared/within.ts';
 import { Demand } from './demand.ts';
 import type { Pass, StartGate } from './start-gate.ts';
 
@@ -288,17 +289,11 @@ export class Shelf {
   }
 
   private async proven(box: Box): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, this.bounds.resetMs, false);
-    });
     const reset = box.reset().then(
       () => true,
       () => false,
     );
-    const proven = await Promise.race([reset, late]);
-    clearTimeout(timer);
-    return proven && box.well;
+    return (await within(reset, this.bounds.resetMs, false)) && box.well;
   }
 
   private end(stocked: Stocked): Promise<void> {

@@ -4,6 +4,7 @@
 
 import type { ClaimAnswer, Held, PermitBounds } from '../../../shared/permits/engine-permits.ts';
 import { BoxLost } from '../../../shared/sandbox.ts';
+import { within } from '../../../shared/within.ts';
 
 export interface Arbiter {
   bounds: PermitBounds;
@@ -85,7 +86,7 @@ export class StartGate {
     clearInterval(this.beat);
     this.wake();
     await this.running;
-    await within(this.arbiter.leave(), CLAIM_MS).catch(() => {});
+    await within(this.arbiter.leave(), CLAIM_MS, null).catch(() => {});
   }
 
   private kick(): void {
@@ -103,7 +104,9 @@ export class StartGate {
       this.changed = false;
       const first = this.line.find((one) => one.urgent()) ?? this.line[0] ?? null;
       // Without an answer nothing is started; the wait has its own deadline.
-      const answer = await within(this.arbiter.claim(this.held, first?.memoryMb ?? null), CLAIM_MS).catch(() => null);
+      const answer = await within(this.arbiter.claim(this.held, first?.memoryMb ?? null), CLAIM_MS, null).catch(
+        () => null,
+      );
       if (answer?.pressed) this.onPressed();
       if (answer?.granted && first !== null) this.admit(first);
       else if (first !== null && !this.changed) await this.change();
@@ -163,16 +166,4 @@ export function localArbiter(bounds: PermitBounds): Arbiter {
     },
     leave: async () => {},
   };
-}
-
-async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -21,6 +21,7 @@ import {
   type SandboxDriver,
   type SandboxLimits,
 } from '../../../shared/sandbox.ts';
+import { within } from '../../../shared/within.ts';
 import { byCodePoint, decodeText, placePath } from './box-text.ts';
 import { commandOf, shownFiles } from './grading.ts';
 import { checkLaunch, DEFAULT_PATH, Head, notStarted, signalNumber } from './launch.ts';
@@ -143,7 +144,7 @@ class FolderBox implements Box {
     clearTimeout(timer);
     command.signal?.removeEventListener('abort', abort);
     this.#killAll();
-    if (end.status !== 'launch') await within(drained, DRAIN_MS);
+    if (end.status !== 'launch') await within(drained, DRAIN_MS, null);
     child.stdout!.destroy();
     child.stderr!.destroy();
     this.#child = null;
@@ -345,15 +346,4 @@ function signalIfThere(pid: number): void {
   } catch {
     // it has ended by itself
   }
-}
-
-async function within(promise: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  await Promise.race([
-    promise,
-    new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    }),
-  ]);
-  clearTimeout(timer);
 }

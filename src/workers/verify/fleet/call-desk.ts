@@ -2,9 +2,9 @@
 // once, and has the call settled with Redis, which answers the others and brings the next calls. A call of several
 // queries that hangs is asked again in parts, and a part that hangs query by query; the first answer counts.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../../shared/errors.ts';
 import { detailOf } from '../../../shared/outcome.ts';
+import { within } from '../../../shared/within.ts';
 import type { Answer } from '../client.ts';
 import { type Platform, PlatformCaller } from '../platform-call.ts';
 import type { Query } from '../wire-request.ts';
@@ -108,17 +108,12 @@ export class CallDesk {
       while (!grace.signal.aborted && this.count > 0)
         await Promise.all([...this.under.values(), ...this.returning.values()]);
     };
-    await Promise.race([drained(), delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+    await within(drained(), graceMs, null);
     grace.abort();
     for (const outing of this.outings) outing.abort();
     this.settler.close();
     // A Redis that is away must not hold up the end of a process: what it does not hear of, its leases tell.
-    const patience = new AbortController();
-    await Promise.race([
-      Promise.all(this.under.values()),
-      delay(2_000, undefined, { signal: patience.signal }).catch(() => undefined),
-    ]);
-    patience.abort();
+    await within(Promise.all(this.under.values()), 2_000, null);
     this.caller.close();
   }
 
