@@ -55,7 +55,8 @@ describe('permits of an engine', () => {
   });
 
   test('are not kept from others by one who stopped asking', async () => {
-    const [quiet, other] = [member('quiet', { waitMs: 200 }), member('other')];
+    // Of two that begin to wait in one millisecond the first by name is first.
+    const [quiet, other] = [member('ahead', { waitMs: 200 }), member('other')];
     await other.claim({ starting: 0, memoryMb: 400 }, null);
     await quiet.claim(NOTHING, 900);
     expect(await other.claim({ starting: 0, memoryMb: 400 }, 100)).toMatchObject({ granted: false });
