@@ -6,13 +6,14 @@ import sys
 import types
 
 from .codec import Encoder, Uncrossable
+from .lent import Lent
 from .names import name_of
 from .operations import SPECIAL
 from .values import value_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Set
+    from typing import Any, List, Optional, Set
 
 _mro = type.__dict__["__mro__"].__get__
 _dict = type.__dict__["__dict__"].__get__
@@ -28,9 +29,7 @@ def _short(value: Any) -> Optional[str]:
 
 class Describer:
     def __init__(self) -> None:
-        # For good: a number must not come to mean another object.
-        self.lent: List[Any] = []
-        self._numbers: Dict[int, int] = {}
+        self.lent = Lent()
         self._described: Set[int] = set()
         self._fresh: List[int] = []
 
@@ -39,13 +38,6 @@ class Describer:
         if not arrived:
             self._described.difference_update(self._fresh)
         self._fresh.clear()
-
-    def _number(self, value: Any) -> int:
-        number = self._numbers.get(id(value))
-        if number is None:
-            number = self._numbers[id(value)] = len(self.lent)
-            self.lent.append(value)
-        return number
 
     def node(self, encoder: Encoder, value: Any) -> Any:
         kind = type(value)
@@ -58,13 +50,13 @@ class Describer:
         if issubclass(kind, BaseException):
             return self.exception_node(encoder, value)
         if kind is types.ModuleType:
-            return ["M", self._number(value), _short(value.__name__)]
+            return ["M", self.lent.number(value), _short(value.__name__)]
         if kind is types.FunctionType and not value.__dict__ or kind is types.MethodType:
-            return ["F", self._number(value), *self._function(value)]
+            return ["F", self.lent.number(value), *self._function(value)]
         if kind is types.GeneratorType:
-            return ["G", self._number(value), _short(value.__name__)]
+            return ["G", self.lent.number(value), _short(value.__name__)]
         if kind is types.CoroutineType:
-            return ["K", self._number(value), _short(value.__name__)]
+            return ["K", self.lent.number(value), _short(value.__name__)]
         if callable(value) or kind.__module__ == "typing":
             name = name_of(value)
             if name:
@@ -72,7 +64,7 @@ class Describer:
         for base in _VALUES:
             if base in _mro(kind):
                 return self._valued(encoder, value, kind, base)
-        return ["O", self._number(value), self.class_node(encoder, kind)]
+        return ["O", self.lent.number(value), self.class_node(encoder, kind)]
 
     def _function(self, value: Any) -> List[Any]:
         code = getattr(value, "__code__", None)
@@ -102,10 +94,10 @@ class Describer:
             plain = bytes.__add__(value, b"")
         if type(plain) is not base:
             raise Uncrossable("a value of %s" % kind.__name__)
-        return ["V", self._number(value), self.class_node(encoder, kind), encoder.encode(plain)]
+        return ["V", self.lent.number(value), self.class_node(encoder, kind), encoder.encode(plain)]
 
     def class_node(self, encoder: Encoder, cls: type) -> Any:
-        number = self._number(cls)
+        number = self.lent.number(cls)
         if id(cls) in self._described:
             return ["C", number]
         self._described.add(id(cls))
@@ -171,7 +163,7 @@ class Describer:
         trace = _trace(BaseException.__dict__["__traceback__"].__get__(error))
         if name:
             return ["x", None, ["g", *name], crossed, trace, self._facts(encoder, error)]
-        return ["x", self._number(error), self.class_node(encoder, cls), crossed, trace, None]
+        return ["x", self.lent.number(error), self.class_node(encoder, cls), crossed, trace, None]
 
     def _facts(self, encoder: Encoder, error: BaseException) -> Any:
         """What a built-in exception holds beside its arguments."""

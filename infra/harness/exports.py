@@ -8,6 +8,7 @@ import sys
 import types
 
 from .codec import Encoder, Garbled, Uncrossable
+from .lent import Lent
 from .names import named
 from .operations import OPERATORS, SPECIAL
 from .values import value_node
@@ -23,21 +24,13 @@ _FORBIDDEN = frozenset("__getattr__ __setattr__ __delattr__ __dict__ __class__ _
 class Exports:
     def __init__(self, is_check_module: Callable[[str], bool]) -> None:
         self._is_check_module = is_check_module
-        self._lent: List[Any] = []
-        self._numbers: Dict[int, int] = {}
+        self._lent = Lent()
         self._tuples: Dict[str, type] = {}
 
     def __getitem__(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._lent):
             raise Garbled("nothing that was lent")
         return self._lent[number]
-
-    def _number(self, value: Any) -> int:
-        number = self._numbers.get(id(value))
-        if number is None:
-            number = self._numbers[id(value)] = len(self._lent)
-            self._lent.append(value)
-        return number
 
     def node(self, encoder: Encoder, value: Any) -> Any:
         kind = type(value)
@@ -77,7 +70,7 @@ class Exports:
         name = getattr(value, "__name__", None) or type(value).__name__
         doc = getattr(value, "__doc__", None) if kind == "function" else None
         shown = name if type(name) is str else "function"
-        return ["j", self._number(value), kind, shown, special, doc if type(doc) is str else None]
+        return ["j", self._lent.number(value), kind, shown, special, doc if type(doc) is str else None]
 
     def _class(self, value: type) -> list:
         name = _global_name(value, self._is_check_module)
@@ -85,11 +78,11 @@ class Exports:
             return ["g", *name]
         if issubclass(value, BaseException):
             builtin = next(base for base in value.__mro__ if base.__module__ == "builtins")
-            return ["E", self._number(value), value.__name__, builtin.__name__]
+            return ["E", self._lent.number(value), value.__name__, builtin.__name__]
         return self._lend(value, "class", [])
 
     def exception_node(self, encoder: Encoder, error: BaseException) -> list:
-        number = self._number(error)
+        number = self._lent.number(error)
         cls = self._class(type(error))
         try:
             args: Any = encoder.encode(error.args)
@@ -145,7 +138,7 @@ class Exports:
         raise TypeError("no such operation from here")
 
     def _is_lent(self, value: Any) -> bool:
-        return id(value) in self._numbers
+        return value in self._lent
 
     def _check_name(self, value: Any, name: Any) -> None:
         if type(name) is not str or not self._is_lent(value):

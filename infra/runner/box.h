@@ -79,6 +79,8 @@ void reaped(pid_t pid, int status);       // whoever waited for it
 int serve_channel(void);                  // while something runs; 1: the driver wants it ended
 char **strings(const uint8_t **at, const uint8_t *end);
 void free_strings(char **list);
+void shut(int *fd);                       // closes it, if it is open, and forgets it
+void close_from(int first);               // every descriptor from this on
 
 // nursery.c: the prepared interpreter
 extern pid_t nursery;                     // 0: there is none

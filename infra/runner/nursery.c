@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +21,6 @@ static uint8_t *asked;  // the words that it was asked for by, as they came
 static size_t asked_size;
 
 enum { START_MS = 15000, ANSWER_MS = 10000, MAX_TASK = 1 << 20 };
-
-static void shut(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
 
 static void forget(void) {
   nursery = 0;
@@ -94,10 +88,7 @@ static void become_nursery(const char *path, char **argv, char **env, int words,
   int moved[4] = {open("/dev/null", O_RDONLY | O_CLOEXEC), fcntl(words, F_DUPFD, 20), fcntl(socket, F_DUPFD, 20), fcntl(status, F_DUPFD, 20)};
   if (dup2(moved[0], 0) < 0 || dup2(moved[1], 1) < 0 || dup2(moved[1], 2) < 0 || dup2(moved[2], 3) < 0) _exit(74);
   if (dup3(moved[3], 4, O_CLOEXEC) < 0) _exit(74);
-#ifdef SYS_close_range
-  if (syscall(SYS_close_range, 5U, ~0U, 0U) != 0)
-#endif
-    for (int fd = 5; fd < 4096; fd++) close(fd);
+  close_from(5);
   bounds();
   filter_for_good();
   if (chdir("/") == 0) execve(path, argv, env);

@@ -39,9 +39,16 @@ static void drop_input(void) {
   input_size = 0;
 }
 
-static void shut(int *fd) {
+void shut(int *fd) {
   if (*fd >= 0) close(*fd);
   *fd = -1;
+}
+
+void close_from(int first) {
+#ifdef SYS_close_range
+  if (syscall(SYS_close_range, (unsigned)first, ~0U, 0U) == 0) return;
+#endif
+  for (int fd = first; fd < 4096; fd++) close(fd);
 }
 
 // 1: something was read, 0: nothing there, -1: closed
@@ -69,10 +76,7 @@ static void child(char **argv, char **env, int in, int out, int err, int status)
   for (int fd = 0; fd < 3; fd++)
     if (dup2(moved[fd], fd) < 0) _exit(74);
   if (dup3(moved[3], 3, O_CLOEXEC) < 0) _exit(74);
-#ifdef SYS_close_range
-  if (syscall(SYS_close_range, 4U, ~0U, 0U) != 0)
-#endif
-    for (int fd = 4; fd < 4096; fd++) close(fd);
+  close_from(4);
   user_for_good();
   extern char **environ;
   environ = env;
