@@ -206,8 +206,8 @@ describe('through a way that fails', () => {
       expect(await uploads()).toEqual([]);
     });
 
-    it.each(passing)('a part passes over %s', async (_, misdeed) => {
-      if (misdeed?.kind === 'lie') return expect(misdeed.kind).toBe('lie'); // found when the parts are put together: below
+    // A yes for nothing is found when the parts are put together: below.
+    it.each(passing.filter(([, misdeed]) => misdeed?.kind !== 'lie'))('a part passes over %s', async (_, misdeed) => {
       proxy.first(1, (seen) => isPut(seen) && seen.query.includes('partNumber=2'), misdeed);
       await store.put('large', bytes);
       expect((await there.get('large'))?.equals(bytes)).toBe(true);

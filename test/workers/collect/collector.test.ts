@@ -227,6 +227,7 @@ describe('a store that does not keep its word', () => {
     ['the manifest', /manifest\.json$/],
   ])('that takes %s and keeps nothing, or something else, gets no commit', async (_, when) => {
     const { store, fixture } = await newRun();
+    const before = await keysOf(store);
     for (const lie of [
       async () => {},
       async (key: string, bytes: Uint8Array) => store.put(key, Buffer.concat([bytes, Buffer.from('x')])),
@@ -236,7 +237,7 @@ describe('a store that does not keep its word', () => {
         code: expect.stringMatching(/store_lies|manifest_conflict/),
       });
       if (!when.test('manifest.json')) expect(ledger.shards).toBe(0);
-      for (const key of await keysOf(store)) if (when.test(key)) await store.delete(key);
+      for (const key of await keysOf(store)) if (when.test(key) && !before.includes(key)) await store.delete(key);
     }
     // When it has mended its ways the run goes on, and is sound.
     await collectAndFinish(store, fixture, new FakeLedger(fixture.entries));
