@@ -21,8 +21,8 @@ import type { S3Address } from './s3-address.ts';
 import { S3Error } from './s3-fault.ts';
 
 const CONNECT_MS = 5_000;
-/** More than a worker has slots for; what is beyond waits for a socket. */
-const SOCKETS = 128;
+/** More than a worker has slots for. A call that began without one would wait for it in the time it has for an answer. */
+export const SOCKETS = 128;
 
 export interface S3Place {
   address: S3Address;
@@ -147,6 +147,7 @@ export class S3Objects {
   async list(
     prefix: string,
     from: string | null,
+    keys: number | undefined,
     call: Call,
   ): Promise<Page<{ key: string; bytes: number; writtenAt: number }>> {
     const command = new ListObjectsV2Command({
@@ -154,6 +155,7 @@ export class S3Objects {
       Prefix: prefix,
       // Others may have written names that XML cannot say.
       EncodingType: 'url',
+      ...(keys === undefined ? {} : { MaxKeys: keys }),
       ...(from === null ? {} : { ContinuationToken: from }),
     });
     const answer = await run('ListObjectsV2', this.client.send(command, { abortSignal: call.signal }));

@@ -6,10 +6,12 @@ import type { Call } from './s3-client.ts';
 import { mayPass, S3Error, s3FaultKind } from './s3-fault.ts';
 
 export interface Patience {
-  /** From the first failure on: how long a call is repeated before the store counts as not answering. */
+  /** Counted from the first failure: how long a call is repeated before the store counts as not answering. */
   giveUpMs: number;
   /** How long a try may stand still. */
   stillMs: number;
+  /** What a slow line moves: an upload may take that much longer. */
+  slowBytesPerMs: number;
   /** Before the first repetition; doubled for each further one, up to `restMostMs`. */
   restMs: number;
   restMostMs: number;
@@ -19,22 +21,24 @@ export const PATIENCE: Patience = {
   // Throttling and a restarted server pass within this; what lasts longer is told, and its runs pause.
   giveUpMs: 20_000,
   stillMs: 10_000,
+  slowBytesPerMs: 512,
   restMs: 100,
   restMostMs: 2_000,
 };
-/** What a slow line moves in a second: an upload that large may take that much longer. */
-const SLOW_BYTES_PER_MS = 128;
-
-/** Throws the last S3Error. `sent`: bytes that each try uploads. */
-export async function persist<T>(patience: Patience, sent: number, attempt: (call: Call) => Promise<T>): Promise<T> {
+/** Throws the last S3Error. `sent`: bytes that each try uploads. `turn` lets a try begin when there is a socket for it. */
+export async function persist<T>(
+  patience: Patience,
+  turn: <R>(work: () => Promise<R>) => Promise<R>,
+  sent: number,
+  attempt: (call: Call) => Promise<T>,
+): Promise<T> {
   let until = Number.POSITIVE_INFINITY;
   for (let tries = 0; ; tries++) {
-    const began = performance.now();
     try {
-      return await once(patience.stillMs + sent / SLOW_BYTES_PER_MS, attempt);
+      return await turn(() => once(patience.stillMs + sent / patience.slowBytesPerMs, attempt));
     } catch (error) {
       if (!(error instanceof S3Error) || !mayPass(s3FaultKind(error.failure))) throw error;
-      until = Math.min(until, began + patience.giveUpMs);
+      until = Math.min(until, performance.now() + patience.giveUpMs);
       // A part of it by chance, so that a hundred workers do not come back in one moment.
       const rest = Math.min(patience.restMs * 2 ** tries, patience.restMostMs) * (0.5 + Math.random() / 2);
       if (performance.now() + rest > until) throw error;

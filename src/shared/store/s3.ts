@@ -3,12 +3,12 @@
 // FarmError (exit 3) with the server's code and the next step once patience is at its end.
 
 import { randomBytes } from 'node:crypto';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { inputError } from '../errors.ts';
 import { sha256Away } from './content.ts';
 import { endpointFault, formatS3Address, parseS3Address } from './s3-address.ts';
-import { type Body, type Call, type Page, S3Objects, type S3Place } from './s3-client.ts';
-import { S3Error, type S3FaultKind, s3FarmError, s3FaultKind } from './s3-fault.ts';
+import { type Body, type Call, type Page, S3Objects, type S3Place, SOCKETS } from './s3-client.ts';
+import { mayPass, S3Error, type S3FaultKind, s3FarmError, s3FaultKind } from './s3-fault.ts';
 import { PATIENCE, type Patience, persist } from './s3-patience.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from './store.ts';
 import { keySegments } from './store-key.ts';
@@ -23,6 +23,8 @@ export interface S3Options {
   patience?: Patience;
   /** Larger objects are sent in parts of this size. */
   partBytes?: number;
+  /** Keys in a page of a list; the server's own number if none is given. */
+  pageKeys?: number;
 }
 
 /** Repeating one part is cheap, ten thousand of them (the most that S3 takes) are 160 GB. */
@@ -52,17 +54,19 @@ export function s3PlaceOf(text: string, settings: S3Settings): S3Place {
 }
 
 /** One client a place and process: credentials are resolved once, and sockets are shared. */
-const clients = new Map<string, { objects: S3Objects; users: number }>();
+const clients = new Map<string, { objects: S3Objects; turn: LimitFunction; users: number }>();
 
 class S3Store implements Store {
   readonly address: string;
   private readonly objects: S3Objects;
+  private readonly turn: LimitFunction;
   private readonly client: string;
   private readonly prefix: string;
   /** For messages. */
   private readonly where: string;
   private readonly patience: Patience;
   private readonly partBytes: number;
+  private readonly pageKeys: number | undefined;
   private closed = false;
 
   constructor(place: S3Place, options: S3Options) {
@@ -70,12 +74,14 @@ class S3Store implements Store {
     this.where = place.endpoint === null ? this.address : `${this.address} at ${place.endpoint}`;
     this.prefix = place.address.prefix;
     this.client = JSON.stringify(place);
-    const lent = clients.get(this.client) ?? { objects: new S3Objects(place), users: 0 };
+    const lent = clients.get(this.client) ?? { objects: new S3Objects(place), turn: pLimit(SOCKETS), users: 0 };
     lent.users++;
     clients.set(this.client, lent);
     this.objects = lent.objects;
+    this.turn = lent.turn;
     this.patience = options.patience ?? PATIENCE;
     this.partBytes = options.partBytes ?? PART_BYTES;
+    this.pageKeys = options.pageKeys;
   }
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
@@ -84,6 +90,7 @@ class S3Store implements Store {
     const body = await bodyOf(bytes);
     await this.persist(bytes.byteLength, async (call) => {
       await this.objects.put(name, body, { onlyNew: false }, call);
+      call.alive();
       await this.confirm(name, body, call);
     });
   }
@@ -96,6 +103,7 @@ class S3Store implements Store {
     const put = async (onlyNew: boolean): Promise<boolean> =>
       (await this.unless('taken', bytes.byteLength, async (call) => {
         await this.objects.put(name, body, { onlyNew }, call);
+        call.alive();
         await this.confirm(name, body, call);
         return true;
       })) ?? false;
@@ -128,7 +136,9 @@ class S3Store implements Store {
   }
 
   async *list(prefix: string): AsyncIterable<{ key: string } & StoredObject> {
-    for await (const object of this.pages((from, call) => this.objects.list(this.prefix + prefix, from, call))) {
+    for await (const object of this.pages((from, call) =>
+      this.objects.list(this.prefix + prefix, from, this.pageKeys, call),
+    )) {
       const key = object.key.slice(this.prefix.length);
       // What consoles put where a folder would be.
       if (key !== '') yield { key, bytes: object.bytes, writtenAt: object.writtenAt };
@@ -254,8 +264,7 @@ class S3Store implements Store {
     try {
       return await this.objects.head(name, call);
     } catch (error) {
-      if (error instanceof S3Error && [301, 400, 403].includes(error.failure.status ?? 0))
-        await this.objects.get(name, { offset: 0, length: 1 }, call);
+      if (error instanceof S3Error && isUnsaid(error)) await this.objects.get(name, { offset: 0, length: 1 }, call);
       throw error;
     }
   }
@@ -287,7 +296,7 @@ class S3Store implements Store {
 
   private async persist<T>(sent: number, attempt: (call: Call) => Promise<T>): Promise<T> {
     try {
-      return await persist(this.patience, sent, attempt);
+      return await persist(this.patience, this.turn, sent, attempt);
     } catch (error) {
       if (error instanceof S3Error) throw s3FarmError(this.where, error);
       throw error;
@@ -305,6 +314,12 @@ async function bodyOf(bytes: Uint8Array): Promise<Body> {
 
 function unstored(operation: string, message: string): S3Error {
   return new S3Error({ operation, code: 'NotStored', status: null, message, region: null });
+}
+
+/** A refusal whose reason would stand in the answer's body. */
+function isUnsaid({ failure }: S3Error): boolean {
+  const kind = s3FaultKind(failure);
+  return failure.status !== null && kind !== 'absent' && !mayPass(kind);
 }
 
 /** A server that does not know If-None-Match says so (501), or that it cannot take it (400). */

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { FarmError } from '../../../src/shared/errors.ts';
 import { openStoreAddress } from '../../../src/shared/store/open.ts';
 import { openS3Store } from '../../../src/shared/store/s3.ts';
+import { PATIENCE, type Patience } from '../../../src/shared/store/s3-patience.ts';
 import type { Store } from '../../../src/shared/store/store.ts';
 import { type Misdeed, S3Proxy, type Seen } from '../../support/s3-proxy.ts';
 import {
@@ -19,8 +20,11 @@ import {
 import { storeContract } from './contract.ts';
 
 /** Short, so that giving up does not take the test's time. */
-const PATIENCE = { giveUpMs: 1_500, stillMs: 700, restMs: 10, restMostMs: 50 };
+const SHORT: Patience = { giveUpMs: 1_500, stillMs: 1_000, slowBytesPerMs: 4_096, restMs: 10, restMostMs: 50 };
+/** The least that S3 takes. */
 const PART = 5 * 1024 * 1024;
+
+const PAGE = 100;
 
 let server: Versitygw;
 let moto: TestS3;
@@ -32,9 +36,9 @@ afterAll(async () => {
 });
 
 let prefixes = 0;
-async function opened(at: TestS3, endpoint = at.endpoint, query = ''): Promise<Store> {
-  const address = `s3://${at.bucket}/test-${++prefixes}/some/place${query}`;
-  return await openS3Store(address, { endpoint, region: REGION }, { patience: PATIENCE, partBytes: PART });
+async function opened(at: TestS3, endpoint = at.endpoint, patience = PATIENCE): Promise<Store> {
+  const address = `s3://${at.bucket}/test-${++prefixes}/some/place`;
+  return await openS3Store(address, { endpoint, region: REGION }, { patience, partBytes: PART, pageKeys: PAGE });
 }
 
 for (const [name, at] of [
@@ -70,7 +74,7 @@ describe('through a way that fails', () => {
   let there: Store;
   beforeEach(async () => {
     proxy = await S3Proxy.start(server.port);
-    store = await opened(server, proxy.endpoint);
+    store = await opened(server, proxy.endpoint, SHORT);
     there = await openS3Store(store.address, { endpoint: server.endpoint, region: REGION });
   });
   afterEach(async () => {
@@ -119,7 +123,7 @@ describe('through a way that fails', () => {
       proxy.misdeed = (seen) => (isPut(seen) ? misdeed : null);
       const began = performance.now();
       const failed = await store.put('k', Buffer.from('x')).catch((error: unknown) => error);
-      expect(performance.now() - began).toBeLessThan(PATIENCE.giveUpMs + 2 * PATIENCE.stillMs);
+      expect(performance.now() - began).toBeLessThan(SHORT.giveUpMs + 3 * SHORT.stillMs);
       // What the server did and could not say is there; it was not acknowledged.
       if (misdeed?.kind !== 'lose_answer') expect(await keysOf(there)).toEqual([]);
       expect(failed).toBeInstanceOf(FarmError);
@@ -263,7 +267,7 @@ describe('through a way that fails', () => {
 
 describe('a server that is really so', () => {
   const refusal = async (address: string, endpoint = server.endpoint, region = REGION): Promise<unknown> => {
-    const store = await openS3Store(address, { endpoint, region }, { patience: PATIENCE });
+    const store = await openS3Store(address, { endpoint, region }, { patience: SHORT });
     return await store.probe().then(
       () => null,
       (error: unknown) => error,
