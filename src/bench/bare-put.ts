@@ -4,7 +4,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { readConfig } from '../shared/config.ts';
+import { muteSdkNotice, readConfig } from '../shared/config.ts';
 import { s3PlaceOf } from '../shared/store/s3.ts';
 import { isS3Address } from '../shared/store/s3-address.ts';
 
@@ -19,6 +19,7 @@ export async function openBarePut(address: string): Promise<BarePut> {
     return { put: (name, bytes) => writeFile(path.join(address, name), bytes), close: () => {} };
   }
   const { address: where, endpoint, region, pathStyle } = s3PlaceOf(address, readConfig().s3);
+  muteSdkNotice();
   const client = new S3Client({
     ...(endpoint === null ? {} : { endpoint }),
     ...(region === null ? {} : { region }),

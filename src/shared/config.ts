@@ -56,6 +56,11 @@ export function readConfig(env: Environment = process.env): Config {
   };
 }
 
+/** The AWS SDK announces on stderr, in every process, that its later versions will not take Node 20. We have pinned this one. */
+export function muteSdkNotice(): void {
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+}
+
 /** The secrets that are set, to be redacted wherever text leaves the process. */
 export function knownSecrets(env: Environment = process.env): string[] {
   const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);

@@ -16,6 +16,7 @@ import {
   S3ServiceException,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import { muteSdkNotice } from '../config.ts';
 import { messageOf } from '../errors.ts';
 import type { S3Address } from './s3-address.ts';
 import { S3Error } from './s3-fault.ts';
@@ -70,6 +71,7 @@ export class S3Objects {
   private readonly place: S3Place;
 
   constructor(place: S3Place) {
+    muteSdkNotice();
     this.place = place;
     this.bucket = place.address.bucket;
     this.client = new S3Client({
@@ -281,7 +283,7 @@ function factsOf(operation: string, error: unknown): S3Error {
       operation,
       code: (named ? told.name : (told.code ?? told.name)) ?? 'Error',
       status,
-      message: messageOf(error).slice(0, 500),
+      message: messageOf(error).replace(/\s+/g, ' ').trim().slice(0, 500),
       region: told.$response?.headers?.['x-amz-bucket-region'] ?? told.Region ?? null,
     },
     error,

@@ -117,7 +117,7 @@ export function s3FaultKind({ code, status, message }: S3Failure): S3FaultKind {
   const known = BY_CODE[code];
   if (known !== undefined) return known;
   if (status === null) {
-    if (/CERT|SELF_SIGNED|SSL|TLS/.test(code)) return 'certificate';
+    if (/CERT|SELF_SIGNED|SSL|TLS|EPROTO/.test(code)) return 'certificate';
     // An answer that cannot be read, or is not what its checksum says, or ends before its end.
     return /checksum|deserializ|unexpected end|aborted/i.test(message) ? 'corrupted' : 'unanswered';
   }
