@@ -59,17 +59,23 @@ let runs = 0;
 const newRun = (): string => `open-${++runs}`;
 
 async function open(run: string, change: Record<string, unknown> = {}, options: Partial<OpenOptions> = {}) {
+  return (await reading(run, change, options))();
+}
+
+/** The spec is read; what this gives opens the run. */
+async function reading(run: string, change: Record<string, unknown>, options: Partial<OpenOptions> = {}) {
   const read = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), { ...SPEC, ...change });
-  return openRun({
-    run,
-    redis: server.redis,
-    store,
-    realm: 'shared',
-    owner: 'owner',
-    ambertraceKey: null,
-    ...read,
-    ...options,
-  });
+  return () =>
+    openRun({
+      run,
+      redis: server.redis,
+      store,
+      realm: 'shared',
+      owner: 'owner',
+      ambertraceKey: null,
+      ...read,
+      ...options,
+    });
 }
 
 async function refusal(opening: Promise<unknown>): Promise<FarmError> {
@@ -201,9 +207,11 @@ describe('a changed spec under an old id', () => {
   it('is refused too where another producer opens the run at the same moment: one of the two specs holds', async () => {
     for (let round = 0; round < 5; round++) {
       const run = newRun();
-      const opening = [open(run), open(run, { seed: 8 }, { owner: 'another' })];
+      const both = [await reading(run, {}), await reading(run, { seed: 8 }, { owner: 'another' })];
+      const opening = both.map((start) => start());
       // As a detached one does: whoever opened it drives it no longer.
-      for (const one of opening) void one.then(({ ledger }) => ledger.undrive('owner')).catch(() => {});
+      for (const one of opening)
+        void one.then(({ ledger }) => Promise.all(['owner', 'another'].map((o) => ledger.undrive(o)))).catch(() => {});
       const ended = await Promise.allSettled(opening);
       const refused = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as FarmError] : []));
       expect(refused).toMatchObject([{ code: 'spec_changed', exit: 2, message: expect.stringMatching(/seed/) }]);
