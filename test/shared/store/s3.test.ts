@@ -16,6 +16,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { clockLibrary, sweepClocks, WallClock } from '../../../src/bench/chaos/wall-clock.ts';
+import { storeThroughput } from '../../../src/bench/store-throughput.ts';
 import { objectKey, packKey, sha256 } from '../../../src/shared/claim.ts';
 import { FarmError } from '../../../src/shared/errors.ts';
 import { collectGarbage } from '../../../src/shared/store/garbage.ts';
@@ -456,6 +457,23 @@ describe('a bucket that others write into', () => {
     await finishedRun(store, 'goes', { salt: 'goes' });
     expect(await removeRun(store, 'goes', { othersUnfinished: false })).toMatchObject({ kept: null });
     expect(await keysOf(store)).toEqual(stays);
+  });
+});
+
+describe('the throughput beside the least that can be done', () => {
+  afterEach(() => useKeys());
+
+  it('is measured in turns, and leaves nothing', async () => {
+    useKeys(server.env);
+    const address = `s3://${server.bucket}/throughput`;
+    const measured = await storeThroughput(address, { objects: 20, bytes: 4_096, width: 4, rounds: 2 });
+    for (const arm of [measured.ours, measured.bare]) {
+      expect(arm).toHaveLength(2);
+      for (const rate of arm) expect(rate).toBeGreaterThan(0);
+    }
+    const store = await openStoreAddress(address);
+    expect(await keysOf(store)).toEqual([]);
+    await store.close();
   });
 });
 
