@@ -4,9 +4,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TestFarm } from '../support/farm.ts';
 import { killAll } from '../support/processes.ts';
-import { quickSpec } from '../support/run-specs.ts';
+import { quickSpec, slowSpec } from '../support/run-specs.ts';
 import { KEYS, NO_CLOUD, REGION, startVersitygw, type Versitygw } from '../support/s3-server.ts';
-import { guessTasks } from '../support/spec.ts';
 import { until } from '../support/until.ts';
 
 let server: Versitygw;
@@ -26,7 +25,7 @@ afterEach(() => farm.close());
 
 describe('a run whose store is in S3', () => {
   it('goes on after everything was killed, and is read back by its address alone', async () => {
-    const spec = quickSpec(farm, { tasks: guessTasks(300) });
+    const spec = slowSpec(farm, { groups: 5, size: 4, seconds: 1 });
     const command = farm.start('run', spec, '--run-id', 'one');
     const accepted = async (): Promise<number> => {
       const { code, stdout } = await farm.run('status', 'one', '--json');
@@ -38,7 +37,7 @@ describe('a run whose store is in S3', () => {
     const again = await farm.run('run', spec, '--run-id', 'one');
     expect(again, again.stderr).toMatchObject({ code: 0 });
     const results = await farm.run('results', 'one');
-    expect(results.stdout.trim().split('\n')).toHaveLength(300);
+    expect(results.stdout.trim().split('\n')).toHaveLength(5);
 
     // Another machine, which knows nothing but the store.
     const other = new TestFarm({ ...server.env, FARM_STORE: store });
