@@ -1,7 +1,6 @@
 // Brings a cancelled run to its end in this process, if nobody else does: takes the driver's lease when it is free, closes
 // what is open, and collects.
 
-import type { Redis } from 'ioredis';
 import { Driver } from '../producer/driver.ts';
 import type { Config } from '../shared/config.ts';
 import { Fleet } from '../shared/fleet/fleet.ts';
@@ -11,6 +10,7 @@ import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
 import { privateRealm } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 import { collectRun } from '../workers/collect/collect-run.ts';
 import { Runs } from '../workers/runs.ts';

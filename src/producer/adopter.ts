@@ -2,7 +2,6 @@
 // driver died goes on.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { Fleet } from '../shared/fleet/fleet.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
@@ -12,6 +11,7 @@ import type { Log } from '../shared/log.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import { Driver } from './driver.ts';

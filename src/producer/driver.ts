@@ -9,7 +9,6 @@
 //     └─ stopped
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import type { Fleet } from '../shared/fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
@@ -18,6 +17,7 @@ import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
 import type { MemberQueue } from '../shared/queue.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { redisFault } from '../shared/redis/fault.ts';
 import { readMemory } from '../shared/redis/memory.ts';
 import { Comeback } from './comeback.ts';

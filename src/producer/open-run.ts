@@ -4,7 +4,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { objectKey, sha256 } from '../shared/claim.ts';
 import { inputError, missingError } from '../shared/errors.ts';
 import { dumpJson, parseJson } from '../shared/json/json.ts';
@@ -16,6 +15,7 @@ import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
 import { isKnownAlive, isKnownDead } from '../shared/process-identity.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { diffDocuments } from '../shared/spec/document.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';

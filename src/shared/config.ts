@@ -3,6 +3,7 @@
 
 import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
+import { secretsOfUrl } from './redis/url.ts';
 
 /** Names of the variables that hold secrets: redacted everywhere (log.ts), never passed to a sandbox. */
 export const SECRET_NAMES = [
@@ -53,7 +54,8 @@ export function readConfig(env: Environment = process.env): Config {
 /** The secrets that are set, to be redacted wherever text leaves the process. */
 export function knownSecrets(env: Environment = process.env): string[] {
   const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);
-  for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT']) {
+  secrets.push(...secretsOfUrl(env.REDIS_URL ?? ''));
+  for (const name of ['AMBERTRACE_BASE_URL', 'S3_ENDPOINT']) {
     try {
       const { password } = new URL(env[name] ?? '');
       // As it is sent, and as it stands in the address.
