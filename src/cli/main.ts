@@ -227,7 +227,7 @@ function program(set: (exit: number) => void): Command {
     );
   verb(
     'bench',
-    'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
+    'a benchmark, with its baseline in the same run (sandbox, verify, queue, scale), or the farm under fire (chaos)',
   )
     .argument('NAME')
     .option('--json', 'one JSON object')
