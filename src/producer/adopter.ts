@@ -8,7 +8,7 @@ import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
-import { readPlanIndex } from '../shared/plan/reader.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -95,7 +95,7 @@ export class Adopter {
     if (!('epoch' in driven)) return;
     const settings = readSettings(fields.settings);
     const store = await openStoreAddress(settings.store);
-    const plan = await readPlanIndex(store, settings.plan);
+    const plan = await PlanIndex.open(store, settings.plan);
     const driver = new Driver(run, driven.epoch, {
       redis,
       queue: this.queue,
