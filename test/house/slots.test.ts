@@ -19,12 +19,14 @@ import { startVerifyWorker } from '../../src/workers/verify/worker.ts';
 import { FarmParts } from '../support/farm-parts.ts';
 import { GatedSandbox } from '../support/gated-sandbox.ts';
 import { freePort } from '../support/port.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { SlotWatch } from '../support/slot-watch.ts';
 import { guessTasks } from '../support/spec.ts';
 import { startStub } from '../support/stub-platform.ts';
 import { until } from '../support/until.ts';
 
 const SRC = fileURLToPath(new URL('../../src', import.meta.url));
+const USER = fileURLToPath(new URL('../../infra/redis-user.conf', import.meta.url));
 /** Those that only stand in front of others. */
 const PRELUDES = /(^|\/)(common|state|limits|processes|cache|flights|calls)\.lua$/;
 const scripts = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
@@ -51,9 +53,39 @@ test('keys of one script, one transaction, one command share a slot', async ({ o
   watch.close();
   expect(unseen()).toEqual([]);
   expect(watch.faults).toEqual([]);
+  const granted = new Set(rights().map((right) => right.split('|')[0]));
+  expect([...watch.commands].filter((command) => !granted.has(command))).toEqual([]);
   // Nothing of ours, and nothing of the queue's, lies outside the names that an ACL can grant.
   expect([...watch.keys].filter((key) => !/^(farm:|\{farm:)/.test(key))).toEqual([]);
 });
+
+test('what reaches across slots is seen, in a script, in a transaction and in a command', async ({
+  onTestFinished,
+}) => {
+  const port = await freePort();
+  const server = await startRedis('--port', String(port), '--bind', '127.0.0.1');
+  onTestFinished(() => server.close());
+  const { redis } = server;
+  const watch = await SlotWatch.on(redis);
+  await redis.eval("redis.call('SET', KEYS[1], '1') return redis.call('GET', KEYS[1] .. 'x')", 1, 'farm:{a}:x');
+  await redis.multi().set('farm:{a}:x', 1).set('farm:{a}:y', 1).exec();
+  await redis.mget('farm:{a}:x', 'farm:{a}:y');
+  await redis.eval("return redis.call('GET', 'farm:{b}:x')", 1, 'farm:{a}:x');
+  await redis.multi().set('farm:{a}:x', 1).set('farm:{b}:x', 1).exec();
+  await redis.mget('farm:{a}:x', 'farm:{b}:x');
+  await redis.ping();
+  await until('all three are seen', () => watch.faults.length === 3);
+  expect(watch.faults.map((fault) => fault.split(' ')[0])).toEqual(['eval', 'a', 'mget']);
+  watch.close();
+});
+
+/** Commands that the farm's own user has. */
+function rights(): string[] {
+  const line = readFileSync(USER, 'utf8')
+    .split('\n')
+    .find((one) => one.startsWith('user '));
+  return [...(line ?? '').matchAll(/ \+([a-z|]+)/g)].map((match) => match[1] as string);
+}
 
 /** Sandboxed, light and verified members, to the manifest. */
 async function wholeRun(farm: FarmParts): Promise<void> {

@@ -2,7 +2,7 @@
 // stood still and started again on its folder; all are gone with the test.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -78,7 +78,10 @@ class Fleet {
   protected async server(...args: string[]): Promise<RedisProcess> {
     const port = await freePortWithBus();
     const folder = mkdtempSync(path.join(this.folder, 'node-'));
-    const server = new RedisProcess(port, folder, [CONF, ...args]);
+    // A copy: Sentinels have servers rewrite the file that they were started with.
+    const conf = path.join(folder, 'redis.conf');
+    copyFileSync(CONF, conf);
+    const server = new RedisProcess(port, folder, [conf, ...args]);
     this.servers.push(server);
     await until('a Redis of the fleet answers', () => server.redis.ping().catch(() => false), START);
     return server;

@@ -41,7 +41,7 @@ export class SlotWatch {
   }
 
   private see(args: string[], source: string): void {
-    const [name = '', ...rest] = args;
+    const [name = '', ...rest] = args.map(plain);
     const command = name.toLowerCase();
     this.commands.add(command);
     if (command === 'eval' && source !== 'lua') this.scripts.push(rest[0] ?? '');
@@ -70,6 +70,16 @@ export class SlotWatch {
     if (slots.size > 1) this.wrong.push(`${unit?.what}: ${[...slots.values()].join(' | ')}`);
   }
 }
+
+/** MONITOR shows a text as C would write it, byte by byte. */
+function plain(shown: string): string {
+  const bytes = shown.replace(/\\(x[0-9a-f]{2}|.)/g, (_, what: string) =>
+    what.length > 1 ? String.fromCharCode(Number.parseInt(what.slice(1), 16)) : (ESCAPED[what] ?? what),
+  );
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+const ESCAPED: Record<string, string> = { n: '\n', r: '\r', t: '\t', a: '\x07', b: '\b' };
 
 function keysOf(command: string, args: string[]): string[] {
   try {

@@ -2,10 +2,11 @@
 // it has; and of Sentinels and clusters, what their name promises. Asked once, by connections that wait for nothing.
 
 import { Cluster, Redis } from 'ioredis';
-import { messageOf, missingError } from '../errors.ts';
+import { FarmError, messageOf, missingError } from '../errors.ts';
 import { infoField } from './nodes.ts';
 import type { Connection, RedisPlace } from './place.ts';
-import { redisRefusal, tooOld } from './refusal.ts';
+import { redisRefusal, tlsRefusal, tooOld } from './refusal.ts';
+import { type TlsFiles, tlsObjection } from './tls.ts';
 
 const ASK_MS = 5_000;
 const ONCE = {
@@ -55,7 +56,12 @@ async function asked<T>(place: RedisPlace, to: Connection, ask: (redis: Redis) =
     await redis.connect();
     return await ask(redis);
   } catch (error) {
-    throw redisRefusal(place.address, fault ?? error, to.tls !== undefined);
+    const refusal = redisRefusal(place.address, fault ?? error);
+    const { host, port, tls } = to;
+    if (refusal.code !== 'redis_unreachable' || tls === undefined || host === undefined || port === undefined)
+      throw refusal;
+    const objection = await tlsObjection({ host, port }, tls as TlsFiles);
+    throw objection === null ? refusal : tlsRefusal(place.address, objection);
   } finally {
     redis.disconnect();
   }
@@ -172,7 +178,7 @@ async function checkSentinels(place: RedisPlace): Promise<CheckedRedis> {
         return { ...checked, warnings: [...only, ...checked.warnings] };
       });
     } catch (error) {
-      refusal = error;
+      refusal = telling(refusal, error);
     }
   }
   throw refusal ?? missingError('redis_url', 'REDIS_URL names no Sentinel');
@@ -208,6 +214,11 @@ async function askSentinel(
   };
 }
 
+/** Of what several of them said: that nobody is there says least. */
+function telling(before: unknown, now: unknown): unknown {
+  return before instanceof FarmError && before.code !== 'redis_unreachable' ? before : now;
+}
+
 /** A map, as either protocol gives it. */
 function fieldsOf(answer: unknown): Record<string, string> {
   const flat = (Array.isArray(answer) ? answer : Object.entries(answer ?? {})).flat().map(String);
@@ -229,7 +240,7 @@ async function checkCluster(
       refusal = null;
       break;
     } catch (error) {
-      refusal = error;
+      refusal = telling(refusal, error);
     }
   }
   if (refusal !== null) throw refusal;
@@ -253,7 +264,7 @@ async function checkCluster(
     return await checkServers(place, servers, `a cluster of ${servers.length} masters`);
   } catch (error) {
     const cause = error instanceof Error && 'lastNodeError' in error ? error.lastNodeError : error;
-    throw redisRefusal(place.address, cause ?? error, place.options.tls !== undefined);
+    throw redisRefusal(place.address, cause ?? error);
   } finally {
     cluster.disconnect();
   }

@@ -107,7 +107,7 @@ async function connectOnce(config: Config, patient: boolean): Promise<ConnectedR
     return { redis, place, farmId, checked, warnings: checked.warnings };
   } catch (error) {
     redis.disconnect();
-    throw redisRefusal(place.address, error, place.options.tls !== undefined);
+    throw redisRefusal(place.address, error);
   }
 }
 

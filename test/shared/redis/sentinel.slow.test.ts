@@ -61,8 +61,10 @@ describe('a run over a failover', () => {
   });
 
   it('that loses what was acknowledged follows the shards of the store, and begins the rest anew', async () => {
-    // Replicas that stand still acknowledge nothing, and nobody asks them to: the master goes on alone.
+    // Replicas that stand still acknowledge nothing, and nobody asks them to: the master goes on alone. What is on its way to
+    // them would still arrive: so they lose their lines too.
     for (const replica of trio.replicasOf(master)) replica.standStill(true);
+    await master.redis.client('KILL', 'TYPE', 'REPLICA');
     const [before, shards] = [await field(master, 'accepted'), await field(master, 'shards')];
     await until(
       'shards are committed that no replica knows of',

@@ -1,0 +1,2 @@
+// A fault: something that befalls the farm, and is mended.
+export {};

@@ -1,0 +1,81 @@
+// The Redis of a farm under fire: ours to kill, to stop, to fill and to start again on the same folder, with the
+// append-only file of production. A password keeps the machine's other users out of its links.
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { missingError } from '../../shared/errors.js';
+import { boundToUs } from './bound.js';
+const CONF = fileURLToPath(new URL('../../../infra/redis.conf', import.meta.url));
+const START_MS = 20_000;
+const ASK_MS = 3_000;
+export class LedgerServer {
+    socket;
+    password = randomBytes(12).toString('hex');
+    /** Ours, beside the links: null answers while it is away are the caller's to expect. */
+    admin;
+    folder;
+    server = null;
+    constructor(folder) {
+        this.folder = path.join(folder, 'redis-data');
+        this.socket = path.join(folder, 'redis.sock');
+        mkdirSync(this.folder, { mode: 0o700 });
+        this.admin = new Redis({
+            path: this.socket,
+            password: this.password,
+            lazyConnect: true,
+            retryStrategy: () => 100,
+            maxRetriesPerRequest: 0,
+            commandTimeout: ASK_MS,
+        });
+        this.admin.on('error', () => { });
+    }
+    /** Resolves when it answers. */
+    async start() {
+        if (this.server !== null)
+            return;
+        const args = ['--port', '0', '--unixsocket', this.socket, '--unixsocketperm', '700', '--dir', this.folder];
+        const [command, ...rest] = boundToUs(['redis-server', CONF, ...args, '--requirepass', this.password]);
+        const child = spawn(command, rest, {
+            stdio: 'ignore',
+            cwd: this.folder,
+        });
+        const ended = new Promise((resolve) => {
+            child.once('error', () => resolve());
+            child.once('exit', () => resolve());
+        });
+        const server = { child, ended };
+        this.server = server;
+        void ended.then(() => {
+            if (this.server === server)
+                this.server = null;
+        });
+        const deadline = performance.now() + START_MS;
+        for (;;) {
+            if (this.admin.status === 'wait')
+                await this.admin.connect().catch(() => { });
+            if ((await this.admin.ping().catch(() => '')) === 'PONG')
+                return;
+            if (performance.now() > deadline)
+                throw missingError('redis_start', 'the Redis under fire did not start', 'is redis-server installed? ./farm demo installs it');
+            await wait(50);
+        }
+    }
+    signal(signal) {
+        this.server?.child.kill(signal);
+    }
+    async kill() {
+        const server = this.server;
+        if (server === null)
+            return;
+        server.child.kill('SIGKILL');
+        await server.ended;
+    }
+    async close() {
+        this.admin.disconnect();
+        await this.kill();
+    }
+}

@@ -1,0 +1,184 @@
+// The farm that is to be set on fire, in a folder of its own: Redis, a disk for the store, a verifier, links that can be cut,
+// and several processes of each role. What this machine cannot do is named once, and the faults that need it are left out.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { childEnvironment } from '../../shared/config.js';
+import { Disk, sweepDisk } from './disk.js';
+import { LedgerServer } from './ledger-server.js';
+import { Link } from './link.js';
+import { LogBook } from './log-book.js';
+import { Rack, sweepRacks } from './rack.js';
+import { Troupe } from './troupe.js';
+import { freePort, Verifier } from './verifier.js';
+import { clockLibrary, sweepClocks, WallClock } from './wall-clock.js';
+const LEAVE_MS = 40_000;
+export const ROLLOUT_SLOTS = 3;
+const ENGINE_SOCKET = '/var/run/docker.sock';
+const PREFIX = 'farm-chaos-';
+/** Marks a folder whose logs somebody wants to read. */
+const KEPT = 'kept';
+/** The stand-in takes any key that begins so. */
+const KEY = 'at_chaos_0123456789abcdef';
+export class Scene {
+    folder;
+    /** FARM_DATA of all that belongs to it. */
+    data;
+    logs;
+    /** The links to Redis, by the name of whose they are. */
+    links = new Map();
+    clocks = new Map();
+    gatewayPorts = [];
+    ledger;
+    disk;
+    verifier;
+    engine = null;
+    rack = null;
+    troupe;
+    /** Of the farm's commands, as a user has it. */
+    environment;
+    config;
+    constructor(config) {
+        this.config = config;
+        this.folder = mkdtempSync(path.join(tmpdir(), `${PREFIX}${process.pid}-`));
+        this.data = path.join(this.folder, 'data');
+        mkdirSync(this.data);
+        this.logs = new LogBook(path.join(this.folder, 'logs'));
+    }
+    /** `kinds`: the faults that are to come, so that nothing is set up for those that are not. */
+    static async set(config, kinds) {
+        await sweepScenes();
+        const scene = new Scene(config);
+        try {
+            await scene.build(kinds);
+            return scene;
+        }
+        catch (error) {
+            await scene.close({ keep: false });
+            throw error;
+        }
+    }
+    /** Why this machine cannot have such a fault; null if it can. */
+    lacks(kind) {
+        switch (kind) {
+            case 'rack-cut':
+                return this.rack === null ? 'network namespaces need root and iproute2' : null;
+            case 'clock-back':
+            case 'clock-ahead':
+                return this.clocks.size === 0 ? 'libfaketime is not installed' : null;
+            case 'engine-hung':
+            case 'engine-gone':
+                return this.engine === null ? 'the engine is not on a socket of this machine' : null;
+            case 'store-full':
+            case 'store-readonly':
+                return this.disk.kind === 'none' ? 'mounting needs root' : null;
+            case 'store-frozen':
+                return this.disk.kind === 'loop' ? null : 'a disk that freezes needs root and a loop device';
+            default:
+                return null;
+        }
+    }
+    get run() {
+        return 'chaos';
+    }
+    farmId() {
+        return this.ledger.admin.get('farm:id').catch(() => null);
+    }
+    /** Ends all of it. `keep`: the folder with the logs stays. */
+    async close({ keep }) {
+        await this.disk?.freeze(false).catch(() => { });
+        await this.troupe?.kill();
+        await this.verifier?.down();
+        await this.ledger?.close();
+        await Promise.all([...this.links.values()].map((link) => link.close()));
+        await this.engine?.close();
+        await this.rack?.close();
+        await this.disk?.close();
+        sweepClocks();
+        if (keep)
+            writeFileSync(path.join(this.folder, KEPT), '');
+        else
+            rmSync(this.folder, { recursive: true, force: true });
+    }
+    /** Drains every process; names those who did not go. */
+    leave() {
+        return this.troupe.leave(LEAVE_MS);
+    }
+    async build(kinds) {
+        const base = {
+            FARM_DATA: this.data,
+            FARM_API_KEY: '',
+            AMBERTRACE_API_KEY: KEY,
+            LOG_LEVEL: 'info',
+            NO_COLOR: '1',
+        };
+        const clocks = kinds.has('clock-back') || kinds.has('clock-ahead');
+        const library = clocks ? clockLibrary() : null;
+        const clockOf = (name) => {
+            if (library === null)
+                return {};
+            const clock = this.clocks.get(name) ?? new WallClock(library, this.folder, name);
+            this.clocks.set(name, clock);
+            return clock.environment;
+        };
+        this.ledger = new LedgerServer(this.folder);
+        await this.ledger.start();
+        this.disk = await Disk.make(this.folder);
+        this.rack = kinds.has('rack-cut') ? await Rack.build() : null;
+        this.verifier = await Verifier.start(childEnvironment(base));
+        const engineHost = await this.linkEngine();
+        const shared = { ...base, ...engineHost, FARM_STORE: this.disk.store, AMBERTRACE_BASE_URL: this.verifier.baseUrl };
+        const reached = async (name, at) => {
+            const link = await Link.open(at, { path: this.ledger.socket });
+            this.links.set(name, link);
+            const host = 'host' in at ? at.host : '127.0.0.1';
+            return { REDIS_URL: `redis://:${this.ledger.password}@${host}:${link.port}` };
+        };
+        const local = { host: '127.0.0.1', port: 0 };
+        const parts = [];
+        const add = async (role, n, args, rack = null) => {
+            const name = `${role}-${n}`;
+            const redis = await reached(name, rack === null ? local : { host: rack.address, port: 0 });
+            const clock = n === 0 && (kinds.has('clock-back') || kinds.has('clock-ahead')) ? clockOf(name) : {};
+            const environment = childEnvironment({ ...shared, ...redis, ...clock });
+            parts.push({ name, role, args, environment, prefix: rack?.prefix ?? [] });
+        };
+        for (const n of [0, 1]) {
+            await add('rollout', n, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)]);
+            await add('verify', n, ['worker', 'verify', '--concurrency', '8']);
+            await add('collect', n, ['worker', 'collect']);
+            const port = await freePort();
+            this.gatewayPorts.push(port);
+            await add('gateway', n, ['serve', '--port', String(port)]);
+        }
+        if (this.rack !== null)
+            await add('rollout', 2, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)], this.rack);
+        this.environment = childEnvironment({ ...shared, ...(await reached('desk', local)) });
+        this.troupe = new Troupe(parts, this.logs);
+        for (const { name } of parts)
+            this.troupe.raise(name);
+    }
+    /** The engine behind a link of ours: it can be hung for this farm, and for nobody else. */
+    async linkEngine() {
+        const host = this.config.dockerHost;
+        const socket = host === null ? ENGINE_SOCKET : host.startsWith('unix://') ? host.slice('unix://'.length) : null;
+        if (socket === null || !existsSync(socket))
+            return {};
+        const at = path.join(this.folder, 'engine.sock');
+        this.engine = await Link.open({ path: at }, { path: socket });
+        return { DOCKER_HOST: `unix://${at}` };
+    }
+}
+/** What benchmarks left behind that were killed: their processes went with them, mounts and namespaces stay. */
+async function sweepScenes() {
+    for (const name of readdirSync(tmpdir())) {
+        const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
+        const folder = path.join(tmpdir(), name);
+        if (pid === undefined || existsSync(`/proc/${pid}`) || existsSync(path.join(folder, KEPT)))
+            continue;
+        await sweepDisk(folder);
+        rmSync(folder, { recursive: true, force: true });
+    }
+    await sweepRacks();
+    sweepClocks();
+}

@@ -1,0 +1,76 @@
+// A schedule of faults: a pure function of its seed and of how many there are to be. It says what befalls whom, when the
+// run has come how far, and for how long; what a machine cannot do is left out when it is played, never when it is drawn.
+import { Draws } from './draws.js';
+/** SIGKILL of something. */
+const KILLS = ['killed', 'driver-killed', 'redis-killed', 'everything-killed'];
+const TROUBLES = [
+    'stopped',
+    'role-gone',
+    'cut-off',
+    'rack-cut',
+    'clock-back',
+    'clock-ahead',
+    'redis-stopped',
+    'redis-slow',
+    'redis-full',
+    'engine-hung',
+    'engine-gone',
+    'store-full',
+    'store-readonly',
+    'store-frozen',
+    'verifier-down',
+    'verifier-rate-limited',
+    'verifier-garbage',
+];
+export const FAULT_KINDS = [...KILLS, ...TROUBLES];
+const FIRST = 0.02;
+const LAST = 0.88;
+/** Longer than the queue's lock (8 s) and than a member's lease. */
+const BEYOND_LOCK_MS = [9_000, 11_000];
+/** One kill in so many is long: others have to take over. */
+const LONG_ONE_IN = 6;
+export function scheduleOf(seed, size) {
+    const draws = new Draws(seed);
+    const kinds = draws.shuffled([...killsOf(draws, size.kills), ...troublesOf(draws, size)]);
+    return kinds.map((kind, i) => ({
+        kind,
+        at: FIRST + ((LAST - FIRST) * (i + draws.below(1_000) / 1_000)) / kinds.length,
+        holdMs: holdOf(draws, kind),
+        target: draws.below(2 ** 31),
+        overlaps: draws.below(4) === 0,
+    }));
+}
+function killsOf(draws, count) {
+    return Array.from({ length: count }, () => {
+        const draw = draws.below(10);
+        if (draw < 6)
+            return 'killed';
+        if (draw < 8)
+            return 'redis-killed';
+        return draw === 8 ? 'driver-killed' : 'everything-killed';
+    });
+}
+function troublesOf(draws, { troubles, only }) {
+    const choice = TROUBLES.filter((kind) => only === undefined || only.includes(kind));
+    const kinds = [];
+    while (kinds.length < troubles && choice.length > 0)
+        kinds.push(...draws.shuffled(choice));
+    return kinds.slice(0, troubles);
+}
+function holdOf(draws, kind) {
+    switch (kind) {
+        case 'killed':
+        case 'driver-killed':
+            return draws.below(LONG_ONE_IN) === 0 ? draws.between(...BEYOND_LOCK_MS) : draws.between(200, 1_500);
+        case 'redis-killed':
+        case 'everything-killed':
+            return draws.between(200, 2_500);
+        case 'stopped':
+        case 'cut-off':
+        case 'rack-cut':
+        case 'redis-stopped':
+            return draws.between(...BEYOND_LOCK_MS);
+        default:
+            return draws.between(3_000, 7_000);
+    }
+}

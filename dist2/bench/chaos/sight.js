@@ -1,0 +1,75 @@
+// What a person sees while a fault holds: `farm status RUN` and `farm top` as they print, and the log lines of the farm's
+// processes. A fault says what must stand there; whatever does not is named.
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { boundToUs } from './bound.js';
+import { farm } from './command.js';
+const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
+const LOOK_MS = 1_000;
+const STATUS_MS = 15_000;
+const START_MS = 30_000;
+export class Sight {
+    environment;
+    run;
+    logs;
+    top;
+    closed = false;
+    constructor(environment, run, logs) {
+        this.environment = environment;
+        this.run = run;
+        this.logs = logs;
+        this.top = this.startTop();
+    }
+    /** What is not to be seen by then, each with what was there instead. `isOver`: nothing waits for anything any more. */
+    async missing(visible, isOver) {
+        const since = performance.now();
+        const open = new Set(['status', 'top', 'log'].filter((where) => visible[where] !== undefined));
+        let shown = '';
+        for (;;) {
+            if (open.has('status')) {
+                const { out, err } = await farm(this.environment, STATUS_MS, 'status', this.run);
+                shown = `${out}${err}`.trim();
+                if (visible.status?.test(shown))
+                    open.delete('status');
+            }
+            for (const where of ['top', 'log'])
+                if (open.has(where) && this.stands(where, visible[where], since))
+                    open.delete(where);
+            if (open.size === 0 || performance.now() - since > visible.withinMs)
+                break;
+            if (await isOver())
+                return [];
+            await wait(LOOK_MS);
+        }
+        return [...open].map((where) => `${where} never said ${visible[where]}${where === 'status' ? `; last: ${JSON.stringify(shown.slice(0, 600))}` : ''}`);
+    }
+    /** `top` has shown something: before, a fault would only keep it from starting. */
+    async ready() {
+        const deadline = performance.now() + START_MS;
+        while (this.logs.find(/chaos/, 0, (name) => name === 'top') === null && performance.now() < deadline)
+            await wait(LOOK_MS / 10);
+    }
+    close() {
+        this.closed = true;
+        this.top.kill('SIGKILL');
+    }
+    stands(where, says, since) {
+        return this.logs.find(says, since, (name) => (name === 'top') === (where === 'top')) !== null;
+    }
+    startTop() {
+        const [command, ...args] = boundToUs([process.execPath, MAIN, 'top']);
+        const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: this.environment });
+        for (const stream of [child.stdout, child.stderr])
+            createInterface({ input: stream }).on('line', (line) => this.logs.add('top', line));
+        child.once('exit', (code) => {
+            this.logs.add('top', `(ended: ${code})`);
+            setTimeout(() => {
+                if (!this.closed)
+                    this.top = this.startTop();
+            }, LOOK_MS);
+        });
+        return child;
+    }
+}

@@ -1,0 +1,45 @@
+// A Redis of a benchmark's own, set as the farm's is, gone with its folder when the benchmark is over.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { missingError } from '../shared/errors.js';
+import { ask } from '../shared/redis/embedded.js';
+const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
+export class BenchRedis {
+    folder;
+    socket;
+    server;
+    constructor() {
+        this.folder = mkdtempSync(path.join(tmpdir(), 'farm-bench-'));
+        this.socket = path.join(this.folder, 'redis.sock');
+        const args = [CONF, '--port', '0', '--unixsocket', this.socket, '--dir', this.folder];
+        this.server = spawn('redis-server', args, { stdio: 'ignore' });
+        this.server.on('error', () => { });
+    }
+    get pid() {
+        return this.server.pid;
+    }
+    static async start() {
+        const started = new BenchRedis();
+        for (let i = 0; (await ask(started.socket, 'PING', 500)) === null; i++) {
+            if (i > 400) {
+                await started.close();
+                throw missingError('redis_start', 'redis-server did not start', './farm demo installs it');
+            }
+            await wait(50);
+        }
+        return started;
+    }
+    async close() {
+        if (this.server.exitCode === null && this.server.pid !== undefined) {
+            const gone = once(this.server, 'exit');
+            this.server.kill('SIGKILL');
+            await gone;
+        }
+        rmSync(this.folder, { recursive: true, force: true });
+    }
+}

@@ -1,0 +1,235 @@
+#!/usr/bin/env node
+// The `farm` command: each verb is a small file of its own, loaded when it is called. Data goes to stdout, everything
+// else to stderr; a failure that a user can mend is one line with its next step, never a stack trace.
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { readConfig } from '../shared/config.js';
+import { EXIT, FarmError, messageOf } from '../shared/errors.js';
+import { readSlots, writeSlots } from '../shared/lane.js';
+import { redactText } from '../shared/log.js';
+function count(text) {
+    const n = Number(text);
+    if (!/^\d+$/.test(text) || n < 1 || n > 100_000)
+        throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
+    return n;
+}
+/** `8`, or how many of each lane: `rollout=8,light=64,interactive=2`. */
+function slots(text) {
+    if (/^\d+$/.test(text))
+        return count(text);
+    const read = readSlots(text);
+    if (writeSlots(read) === '' || text.split(',').length !== Object.keys(read).length)
+        throw new InvalidArgumentError(`a whole number or rollout=N,light=N,interactive=N is wanted, not ${JSON.stringify(text)}`);
+    return read;
+}
+function number(text) {
+    return text === '0' ? 0 : count(text);
+}
+function port(text) {
+    const n = Number(text);
+    if (!/^\d+$/.test(text) || n > 65_535)
+        throw new InvalidArgumentError(`a port from 0 to 65535 is wanted, not ${JSON.stringify(text)}`);
+    return n;
+}
+function integer(text) {
+    if (!/^[+-]?\d+$/.test(text))
+        throw new InvalidArgumentError(`an integer is wanted, not ${JSON.stringify(text)}`);
+    return BigInt(text);
+}
+function program(set) {
+    const farm = new Command('farm')
+        .description('Graded rollouts for reinforcement-learning trainers: nothing lost, nothing forged.')
+        .showHelpAfterError('(usage: ./farm --help)')
+        .exitOverride();
+    const verb = (usage, description) => farm.command(usage).description(description).exitOverride();
+    const collect = (value, all) => [...all, value];
+    const run = (action) => async (...args) => set(await action(...args));
+    verb('demo', 'set up what is missing, then run the main job here')
+        .option('--json', 'one JSON object on stdout')
+        .action(run(async (o) => (await import('./verbs/demo.js')).demo({ json: o.json ?? false })));
+    verb('test', 'set up what is missing, then run the whole test suite')
+        .argument('[filter...]', 'only test files whose path contains one of these')
+        .action(run(async (filter) => (await import('./verbs/test.js')).test({ filter })));
+    verb('doctor', 'what is there, what is missing, how to get it')
+        .option('--json', 'one JSON object')
+        .action(run(async (o) => (await import('./verbs/doctor.js')).doctor({ json: o.json ?? false })));
+    verb('check', 'resolve a spec and report every problem in it')
+        .argument('FILE')
+        .action(run(async (file) => (await import('./verbs/check.js')).check({ file })));
+    verb('run', 'plan, submit and follow a run; the same id again resumes it')
+        .argument('SPEC')
+        .option('--run-id <ID>', 'resume this run, or name a new one')
+        .option('--workers <N>', 'rollout slots of the workers that it brings; rollout=N,light=N says both', slots)
+        .option('--detach', 'leave it to workers that are there already')
+        .option('--json', 'one JSON object at the end')
+        .action(run(async (spec, o) => (await import('./verbs/run.js')).run({
+        spec,
+        runId: o.runId ?? null,
+        workers: o.workers ?? null,
+        detach: o.detach ?? false,
+        json: o.json ?? false,
+    })));
+    verb('up', 'every role in one place, until it is stopped')
+        .option('--rollout-workers <N>', 'rollout slots; rollout=N,light=N,interactive=N says how many of each', slots)
+        .option('--verify-workers <N>', 'verify slots', count)
+        .option('--port <P>', 'of the gateway (default: 8787, if it is free)', port)
+        .option('--config <NAME=FILE>', 'what the gateway scores with; may be repeated', collect, [])
+        .action(run(async (o) => (await import('./verbs/up.js')).up({
+        rollout: o.rolloutWorkers ?? null,
+        verify: o.verifyWorkers ?? null,
+        port: o.port ?? null,
+        configs: o.config,
+    })));
+    verb('serve', 'the gateway alone: rewards, runs and results over HTTP')
+        .option('--host <HOST>', 'address to bind; anything but loopback needs FARM_API_KEY', '127.0.0.1')
+        .option('--port <P>', '0 takes any free one', port, 8787)
+        .option('--config <NAME=FILE>', 'what it scores with, the first by default; may be repeated', collect, [])
+        .option('--end-token <TEXT>', 'ends a turn in /get_reward, instead of the usual ones; may be repeated', collect, [])
+        .action(run(async (o) => (await import('./verbs/serve.js')).serve({
+        host: o.host,
+        port: o.port,
+        configs: o.config,
+        endTokens: o.endToken,
+    })));
+    verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
+        .argument('ROLE')
+        .option('--concurrency <N>', 'members at once; of a rollout worker rollout=N,light=N,interactive=N', slots)
+        .action(run(async (role, o) => (await import('./verbs/worker.js')).worker({ role, concurrency: o.concurrency ?? null })));
+    verb('runs', 'the runs that are known')
+        .option('--json', 'one JSON list')
+        .action(run(async (o) => (await import('./verbs/runs.js')).runs({ json: o.json ?? false })));
+    verb('rm', 'delete a run and what only it claims')
+        .argument('RUN')
+        .action(run(async (id) => (await import('./verbs/rm.js')).rm({ run: id })));
+    verb('status', 'counts by state, rate, and what is being waited for')
+        .argument('[RUN]')
+        .option('--json', 'one JSON value')
+        .action(run(async (id, o) => (await import('./verbs/status.js')).status({ run: id ?? null, json: o.json ?? false })));
+    verb('top', 'live view of the runs and their slowest members').action(run(async () => (await import('./verbs/top.js')).top()));
+    verb('results', 'closed groups, one JSON a line, in the order in which they closed')
+        .argument('RUN')
+        .option('--after <CURSOR>', 'only those after this cursor')
+        .option('--follow', 'wait for more until the run is over')
+        .action(run(async (id, o) => (await import('./verbs/results.js')).results({ run: id, after: o.after ?? null, follow: o.follow ?? false })));
+    verb('cancel', 'stop a run; what was not accepted has no result')
+        .argument('RUN')
+        .action(run(async (id) => (await import('./verbs/cancel.js')).cancel({ run: id })));
+    verb('verify-run', 'account for every member and every hash')
+        .argument('RUN', 'a run, or a folder …/runs/RUN')
+        .option('--json', 'one JSON object')
+        .action(run(async (id, o) => (await import('./verbs/verify-run.js')).verifyRunVerb({ run: id, json: o.json ?? false })));
+    verb('score', 'rewards for given completions: through the verifier of CONFIG, or in an environment')
+        .argument('[CONFIG]')
+        .requiredOption('--input <FILE>', 'JSON lines {"prompt", "completion", "metadata"?}')
+        .option('--env <NAME>', 'in place of CONFIG: single-step episodes in this environment')
+        .option('--env-config <JSON>', 'its config: JSON or @FILE')
+        .option('--seed <N>', 'its seed', integer)
+        .action(run(async (config, o) => {
+        if ((config === undefined) === (o.env === undefined))
+            throw new FarmError('usage', 'score: either CONFIG or --env NAME is wanted', { exit: EXIT.input });
+        if (config !== undefined)
+            return (await import('./verbs/score.js')).score({ config, input: o.input });
+        const { env = '', envConfig = '{}', seed = 0n, input } = o;
+        return (await import('./verbs/score-env.js')).scoreEnv({ env, envConfig, seed, input });
+    }));
+    verb('simulate', 'a stand-in for AmberTrace over real HTTP; it certifies nothing')
+        .option('--host <HOST>', 'address to bind', '127.0.0.1')
+        .option('--port <PORT>', '0 takes any free one', port, 0)
+        .option('--rulebook <NAME>', 'built-in name or FILE; may be repeated', collect, [])
+        .option('--misbehave <JSON>', 'JSON or @FILE: how to fail')
+        .action(run(async (o) => (await import('./verbs/simulate.js')).simulate({
+        host: o.host,
+        port: o.port,
+        rulebooks: o.rulebook,
+        ...(o.misbehave === undefined ? {} : { misbehave: o.misbehave }),
+    })));
+    verb('rollout', 'one episode, here and now, in a real sandbox')
+        .requiredOption('--env <NAME>', 'environment')
+        .requiredOption('--config <JSON>', 'JSON or @FILE')
+        .requiredOption('--actions <JSON>', 'JSON list or @FILE')
+        .requiredOption('--out <FILE>', 'where the trajectory goes')
+        .option('--seed <N>', 'seed', integer)
+        .option('--max-steps <N>', 'steps at most (default: as many as there are actions)', count)
+        .option('--sandbox <KIND>', 'docker, or subprocess: no isolation at all, for trusted actions only', 'docker')
+        .action(run(async (o) => (await import('./verbs/rollout.js')).rollout({ ...o, seed: o.seed ?? 0n, maxSteps: o.maxSteps ?? null })));
+    verb('show', 'summarize a trajectory file and check it for itself')
+        .argument('FILE')
+        .action(run(async (file) => (await import('./verbs/show.js')).show({ file })));
+    verb('replay', 'play recorded episodes again and compare everything that they say')
+        .argument('FILE|RUN...')
+        .option('--json', 'one JSON object')
+        .action(run(async (targets, o) => (await import('./verbs/replay.js')).replay({ targets, json: o.json ?? false })));
+    verb('bench', 'a benchmark, with its baseline in the same run (sandbox, verify, queue, scale), or the farm under fire (chaos)')
+        .argument('NAME')
+        .option('--json', 'one JSON object')
+        .option('--seed <N>', 'sandbox, chaos: fixes what is drawn; without it one is drawn and shown', integer)
+        .option('--kills <K>', 'chaos: how often something is killed', number)
+        .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+        .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
+        .option('--members <M>', 'chaos: members of the run', count)
+        .option('--minutes <T>', 'chaos: in which it must be done', count)
+        .option('--full', 'sandbox: longer, at every width')
+        .option('--grades <N>', 'sandbox: so many grades, one after another, and the memory that they take', count)
+        .option('--tasks <DIR>', 'sandbox: grades of its tasks.jsonl and completions.jsonl')
+        .option('--trusted', 'sandbox: those completions are harmless and may run without a sandbox too')
+        .action(run(async (name, o) => (await import('./verbs/bench.js')).bench({
+        name,
+        json: o.json ?? false,
+        seed: o.seed ?? null,
+        kills: o.kills ?? null,
+        faults: o.faults ?? null,
+        only: o.only,
+        members: o.members ?? null,
+        minutes: o.minutes ?? null,
+        full: o.full ?? false,
+        grades: o.grades ?? null,
+        tasks: o.tasks ?? null,
+        trusted: o.trusted ?? false,
+    })));
+    for (const [name, what] of NOT_BUILT) {
+        farm
+            .command(name, { hidden: true })
+            .allowUnknownOption()
+            .allowExcessArguments()
+            .action(() => {
+            throw new FarmError('not_built', `${name}: ${what} is not built yet`, { exit: EXIT.input });
+        });
+    }
+    return farm;
+}
+const NOT_BUILT = [
+    ['export', 'exporting trajectories'],
+    ['eval', 'sweeps'],
+    ['report', 'the report of a sweep'],
+    ['store', 'store gc'],
+];
+async function main() {
+    let exit = EXIT.ok;
+    try {
+        await program((code) => {
+            exit = code;
+        }).parseAsync(process.argv);
+        return exit;
+    }
+    catch (error) {
+        if (error instanceof CommanderError)
+            return error.exitCode === 0 ? EXIT.ok : EXIT.input;
+        if (error instanceof FarmError) {
+            process.stderr.write(redactText(`farm: ${error.message}${error.hint ? `\n      ${error.hint}` : ''}\n`));
+            return error.exit;
+        }
+        process.stderr.write(redactText(`farm: this should not have happened: ${messageOf(error)}\n`));
+        if (readConfig().logLevel === 'debug' && error instanceof Error)
+            process.stderr.write(redactText(`${error.stack}\n`));
+        return EXIT.unsound;
+    }
+}
+// A reader that goes away (| head) ends the command quietly.
+process.stdout.on('error', (error) => {
+    if (error.code === 'EPIPE')
+        process.exit(0);
+    process.stderr.write(`farm: stdout cannot be written: ${error.message}\n`);
+    process.exit(EXIT.missing);
+});
+process.exitCode = await main();
+await new Promise((resolve) => process.stdout.write('', () => resolve()));
+process.exit();

@@ -1,0 +1,83 @@
+// `farm bench NAME`: every figure with its baseline measured in the same run; `chaos` has a verdict in place of figures.
+import { randomInt } from 'node:crypto';
+import { benchChaos, printChaos } from '../../bench/chaos/chaos.js';
+import { FAULT_KINDS } from '../../bench/chaos/schedule.js';
+import { benchQueue, printQueue } from '../../bench/queue.js';
+import { GROUP } from '../../bench/queue-arms.js';
+import { benchSandbox } from '../../bench/sandbox.js';
+import { printSandbox } from '../../bench/sandbox-print.js';
+import { benchScale } from '../../bench/scale.js';
+import { printScale } from '../../bench/scale-print.js';
+import { benchVerify } from '../../bench/verify.js';
+import { printVerify } from '../../bench/verify-print.js';
+import { readConfig } from '../../shared/config.js';
+import { EXIT, inputError } from '../../shared/errors.js';
+import { Interrupts } from '../interrupts.js';
+const SEEDS = 1_000_000;
+const BENCHES = new Map([
+    ['sandbox', sandbox],
+    ['verify', async (args, _, signal) => print(args, await benchVerify(signal), printVerify)],
+    ['queue', async (args, _, signal) => print(args, await benchQueue(signal), printQueue)],
+    ['scale', scale],
+    ['chaos', chaos],
+]);
+/** Interrupted, a bench ends what it started. */
+export async function bench(args) {
+    const wanted = BENCHES.get(args.name);
+    if (!wanted)
+        throw inputError('bench', `there is no benchmark ${JSON.stringify(args.name)}`, `there are ${[...BENCHES.keys()].join(', ')}`);
+    const interrupts = new Interrupts();
+    const ending = new AbortController();
+    interrupts.onFirst(() => ending.abort(new Error('interrupted')));
+    try {
+        return await wanted(args, interrupts, ending.signal);
+    }
+    catch (error) {
+        if (ending.signal.aborted)
+            return interrupts.exitCode;
+        throw error;
+    }
+}
+function print(args, result, text) {
+    process.stdout.write(args.json ? `${JSON.stringify(result)}\n` : text(result));
+    return EXIT.ok;
+}
+async function sandbox(args, _, signal) {
+    const result = await benchSandbox({ ...args, seed: args.seed ?? 0n, signal });
+    print(args, result, printSandbox);
+    const wrong = (result.grades?.wrong.length ?? 0) + result.rows.reduce((sum, row) => sum + row.wrong, 0);
+    return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
+}
+async function scale(args, _, signal) {
+    const { store } = readConfig();
+    const s3 = store.startsWith('s3://') ? store : null;
+    if (args.members !== null && args.members % GROUP !== 0)
+        throw inputError('members', `--members ${args.members} is no multiple of ${GROUP}, the size of a group`);
+    const tell = (line) => void process.stderr.write(`${line}\n`);
+    if (s3 === null)
+        tell('no arm with S3: FARM_STORE does not begin with s3://');
+    return print(args, await benchScale({ members: args.members, s3, tell, signal }), printScale);
+}
+function kindOf(text) {
+    const kind = FAULT_KINDS.find((known) => known === text);
+    if (kind === undefined)
+        throw inputError('fault', `--only ${text} is no kind of fault`, FAULT_KINDS.join(', '));
+    return kind;
+}
+async function chaos(args, interrupts, signal) {
+    const kills = args.kills ?? 12;
+    const report = await benchChaos({
+        seed: args.seed ?? BigInt(randomInt(SEEDS)),
+        kills,
+        troubles: args.faults ?? Math.ceil(kills / 2),
+        ...(args.only.length === 0 ? {} : { only: args.only.map(kindOf) }),
+        members: args.members ?? Math.max(100, kills * 25),
+        minutes: args.minutes ?? 30,
+        tell: (line) => process.stderr.write(`${line}\n`),
+        signal,
+    });
+    process.stdout.write(args.json ? `${JSON.stringify(report)}\n` : printChaos(report));
+    if (signal.aborted)
+        return interrupts.exitCode;
+    return report.violations.length === 0 ? EXIT.ok : EXIT.unsound;
+}

@@ -1,0 +1,188 @@
+// `farm run`: checks the spec and what it needs, opens or resumes the run, brings workers unless there are some, follows
+// it to its end, and leaves nothing behind however it ends.
+import { randomBytes } from 'node:crypto';
+import { Driver } from '../../producer/driver.js';
+import { openRun } from '../../producer/open-run.js';
+import { readConfig } from '../../shared/config.js';
+import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.js';
+import { Fleet } from '../../shared/fleet/fleet.js';
+import { readStatus } from '../../shared/ledger/run-status.js';
+import { openLog } from '../../shared/log.js';
+import { present } from '../../shared/presence.js';
+import { processIdentity } from '../../shared/process-identity.js';
+import { MemberQueue } from '../../shared/queue.js';
+import { privateRealm, SHARED_REALM } from '../../shared/realm.js';
+import { connectRedis } from '../../shared/redis/connect.js';
+import { tellSilence } from '../../shared/redis/silence.js';
+import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.js';
+import { printProblems } from '../../shared/spec/problem.js';
+import { readSpec } from '../../shared/spec/reader.js';
+import { openStoreAddress, RUN_ID } from '../../shared/store/open.js';
+import { manifestKey } from '../../shared/store/shard-name.js';
+import { Interrupts } from '../interrupts.js';
+import { requireSandbox } from '../needs.js';
+import { Progress } from '../progress.js';
+import { ordersFor } from '../roles.js';
+import { Screen } from '../screen.js';
+import { Supervisor } from '../supervisor.js';
+export async function run(args) {
+    const config = readConfig();
+    const level = process.stderr.isTTY ? 'warn' : 'info';
+    const report = await runSpec(config, args, {
+        level,
+        environment: {},
+        onOpened: (id) => !args.json && process.stdout.write(`${id}\n`),
+    });
+    if (args.json && report.status !== null)
+        process.stdout.write(`${JSON.stringify(report.status)}\n`);
+    return report.exit;
+}
+/** The verb's body, for `demo` too. */
+export async function runSpec(config, args, setting) {
+    const id = args.runId ?? `run-${randomBytes(5).toString('hex')}`;
+    if (!RUN_ID.test(id))
+        throw inputError('run_id', `--run-id ${JSON.stringify(id)} is not a run id`, 'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit');
+    const read = await readSpec(args.spec, config);
+    if (!read.ok) {
+        process.stderr.write(`${printProblems(read.problems)}\n`);
+        return { exit: EXIT.input, run: id, status: null };
+    }
+    if (read.kind !== 'run')
+        throw inputError('spec_without_tasks', `${args.spec} configures a verifier, and no run: it has no tasks`, 'use it with ./farm check or ./farm score');
+    const { spec, source } = read;
+    for (const warning of read.warnings)
+        process.stderr.write(`farm: ${warning}\n`);
+    if (source.verified > 0 && config.ambertraceApiKey === null) {
+        throw inputError('no_key', 'the spec has verified tasks, and AMBERTRACE_API_KEY is not set', 'put the platform’s query-only key (at_…) into the environment');
+    }
+    const interrupts = new Interrupts();
+    const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
+    if (usesSandbox)
+        await requireSandbox(config, spec.sandbox.image, spec.sandbox.runtime);
+    const store = await openStoreAddress(spec.store);
+    await store.probe();
+    const screen = new Screen();
+    const log = openLog(config, 'run', setting.level, screen.lines);
+    const { redis, place, warnings } = await connectRedis(config);
+    for (const warning of warnings)
+        process.stderr.write(`farm: ${warning}\n`);
+    const shared = (await present(redis)).filter((p) => p.realm === SHARED_REALM);
+    const has = (role) => shared.some((p) => p.role === role);
+    const brings = !(has('rollout') && has('collect') && (source.verified === 0 || has('verify')));
+    if (args.detach && brings) {
+        redis.disconnect();
+        throw missingError('no_workers', '--detach needs workers that are there already, and there are none', 'start ./farm up in another shell');
+    }
+    const realm = brings ? privateRealm(id) : SHARED_REALM;
+    const owner = processIdentity();
+    const queue = new MemberQueue(place, realm);
+    const fleet = new Fleet(redis, place, realm);
+    const silence = tellSilence(redis, place.address, log);
+    let supervisor = null;
+    try {
+        const opened = await openRun({
+            run: id,
+            redis,
+            spec,
+            source,
+            store,
+            realm,
+            owner,
+            ambertraceKey: config.ambertraceApiKey,
+        });
+        setting.onOpened(id);
+        if (args.detach) {
+            await opened.ledger.undrive(owner);
+            return { exit: EXIT.ok, run: id, status: await report(redis, id) };
+        }
+        const progress = new Progress(id, opened.settings.plan.groups * opened.settings.plan.groupSize, screen);
+        const driver = new Driver(id, opened.epoch, {
+            redis,
+            queue,
+            fleet,
+            settings: opened.settings,
+            groups: opened.settings.plan.groups,
+            groupSize: opened.settings.plan.groupSize,
+            plan: opened.plan,
+            owner,
+            log,
+            onTick: (tick) => progress.show(tick),
+        });
+        const over = (await opened.ledger.field('manifest')) !== null;
+        if (over)
+            await requireManifest(store, id);
+        if (brings && !over) {
+            const orders = ordersFor({ realm, run: id, rollout: args.workers, verify: null, verifies: source.verified > 0 });
+            const environment = { LOG_LEVEL: config.logLevel ?? setting.level, ...setting.environment };
+            supervisor = new Supervisor({
+                orders,
+                environment,
+                log,
+                lines: screen.lines,
+                onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => { }),
+            });
+        }
+        interrupts.onForce(() => supervisor?.kill());
+        interrupts.onFirst(() => {
+            process.stderr.write('\nfarm: draining (members at work get up to 30 s; once more to stop now)\n');
+            void opened.ledger.setField('draining', '1').catch(() => { });
+            driver.drain();
+        });
+        const refused = over && (await opened.ledger.field('state')) === 'stopped';
+        const end = over ? { state: refused ? 'stopped' : 'done' } : await driver.drive();
+        progress.end();
+        if ('drained' in end)
+            await supervisor?.drain(interrupts.second);
+        else
+            await supervisor?.stop();
+        if ('silent' in end)
+            throw missingError('redis_silent', 'Redis has not answered for longer than limits.paused_s', `when it is back, run the same command with --run-id ${id}: it goes on where it was`);
+        // Redis may be away; a lease that is not given back is over by itself.
+        await opened.ledger.undrive(owner).catch(() => { });
+        await opened.ledger.setField('draining', '0').catch(() => { });
+        if ('state' in end && end.state !== 'stopped' && brings)
+            await queue.obliterate();
+        const status = await report(redis, id).catch(() => null);
+        if ('drained' in end)
+            process.stderr.write(`farm: run the same command with --run-id ${id} to go on\n`);
+        return { exit: await exitOf(end, opened.ledger, interrupts), run: id, status };
+    }
+    finally {
+        await supervisor?.stop();
+        await queue.close().catch(() => { });
+        fleet.close();
+        silence.stop();
+        redis.disconnect();
+        await store.close();
+        interrupts.close();
+    }
+}
+/** A run that the ledger has as done is done only with what the store promises. */
+async function requireManifest(store, run) {
+    if ((await store.head(manifestKey(run))) !== null)
+        return;
+    throw missingError('manifest_missing', `run ${run} is done, and its manifest is not in ${store.address}`, `put the store back, or forget the run with ./farm rm ${run} and run it anew`);
+}
+async function exitOf(end, ledger, interrupts) {
+    if ('drained' in end)
+        return interrupts.exitCode;
+    if (!('state' in end))
+        throw new FarmError('driver_lost', 'another command drives this run now', {
+            exit: EXIT.missing,
+            hint: 'follow it with ./farm status',
+        });
+    if (end.state !== 'stopped')
+        return EXIT.ok;
+    process.stderr.write(`farm: the run stopped: ${(await ledger.field('reason')) ?? ''}\n`);
+    return Number((await ledger.field('exit')) || EXIT.missing);
+}
+async function report(redis, run) {
+    const status = await readStatus(redis, run);
+    if (status === null)
+        return null;
+    const { members, groups } = status;
+    const causes = Object.entries(members.by_cause).map(([cause, n]) => `${n} ${cause}`);
+    const without = members.no_result > 0 ? `, ${members.no_result} without result (${causes.join(', ')})` : '';
+    process.stderr.write(`farm: run ${run} ${status.state}: ${groups.closed} of ${groups.planned} groups closed, ${members.completed} members completed${without}\n`);
+    return status;
+}

@@ -1,0 +1,79 @@
+// Runs over the network: submit a spec, its state, cancel. A run that is submitted here is worked on by the shared
+// realm's workers and driven by whoever adopts it, this process among them; without workers it is refused (503).
+import { randomBytes } from 'node:crypto';
+import { openRun } from '../producer/open-run.js';
+import { RunLedger } from '../shared/ledger/run-ledger.js';
+import { readStatus } from '../shared/ledger/run-status.js';
+import { present } from '../shared/presence.js';
+import { processIdentity } from '../shared/process-identity.js';
+import { SHARED_REALM } from '../shared/realm.js';
+import { openStoreAddress, RUN_ID } from '../shared/store/open.js';
+import { HttpProblem } from './problem.js';
+import { readSubmitted } from './submitted-spec.js';
+export class RunDesk {
+    options;
+    constructor(options) {
+        this.options = options;
+    }
+    async submit(bytes, runId) {
+        const { redis, config, baseUrls, log } = this.options;
+        const submitted = await readSubmitted(bytes, config, baseUrls);
+        const run = runId ?? submitted.runId ?? `run-${randomBytes(5).toString('hex')}`;
+        if (!RUN_ID.test(run))
+            throw new HttpProblem(400, 'run_id', `${JSON.stringify(run.slice(0, 80))} is not a run id`, 'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit');
+        await this.refuseWithoutWorkers(submitted);
+        const { spec, source } = submitted;
+        const store = await openStoreAddress(spec.store);
+        const owner = `${processIdentity()}`;
+        try {
+            const opened = await openRun({
+                run,
+                redis,
+                spec,
+                source,
+                store,
+                realm: SHARED_REALM,
+                owner,
+                ambertraceKey: config.ambertraceApiKey,
+            });
+            // Whoever adopts it drives it: this process as soon as any other.
+            await opened.ledger.undrive(owner);
+            log.info({ run, groups: opened.settings.plan.groups, resumed: opened.resumed }, 'run submitted');
+            return { status: (await readStatus(redis, run)), created: !opened.resumed };
+        }
+        finally {
+            await store.close();
+        }
+    }
+    async status(run) {
+        const status = RUN_ID.test(run)
+            ? ((await readStatus(this.options.redis, run)) ?? (await this.options.finished(run)))
+            : null;
+        if (status === null)
+            throw unknownRun(run);
+        return status;
+    }
+    async cancel(run) {
+        const status = await this.status(run);
+        if (status.state !== 'done' && status.state !== 'cancelled')
+            await new RunLedger(this.options.redis, run).setState('cancelled', 'cancelled over the network');
+        return await this.status(run);
+    }
+    async refuseWithoutWorkers({ source }) {
+        const { redis, config } = this.options;
+        if (source.verified > 0 && config.ambertraceApiKey === null)
+            throw new HttpProblem(503, 'no_key', 'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY', 'start the gateway with the platform’s key in its environment');
+        const missing = await missingRoles(redis, source.verified > 0);
+        if (missing.length > 0)
+            throw new HttpProblem(503, 'no_workers', `there is no worker for ${missing.join(', ')}`, 'start ./farm up, or ./farm worker ROLE, on the same Redis', { 'retry-after': '5' });
+    }
+}
+/** Roles that a run needs and no live worker of the shared realm has. */
+export async function missingRoles(redis, verified) {
+    const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
+    const wanted = ['rollout', 'collect', ...(verified ? ['verify'] : [])];
+    return wanted.filter((role) => !roles.has(role));
+}
+export function unknownRun(run) {
+    return new HttpProblem(404, 'unknown_run', `there is no run ${JSON.stringify(run.slice(0, 80))} here`);
+}

@@ -1,0 +1,334 @@
+// The driver keeps one run going: its share of the fleet's window filled, its clock ticking, its end noticed. It looks ten
+// times a second, and at once when places fall free. One driver a run (a lease with an epoch that every planning script checks); whoever drives may die at any
+// moment, and the next one goes on from what the ledger says.
+//
+//   running ──all groups closed──> (collector writes the manifest) ──> done
+//     ├─ paused ──probe after a rest──> running … after paused_s without progress ──> stopped
+//     ├─ cancelled ──open and unopened groups closed──> (manifest) ──> cancelled
+//     ├─ stopped by a verifier that refuses ──the same──> (manifest) ──> stopped
+//     └─ stopped
+import { setTimeout as wait } from 'node:timers/promises';
+import { messageOf } from '../shared/errors.js';
+import { MEMBER_LANES } from '../shared/lane.js';
+import { openMembers, RunLedger } from '../shared/ledger/run-ledger.js';
+import { redisFault } from '../shared/redis/fault.js';
+import { readMemory } from '../shared/redis/memory.js';
+import { Comeback } from './comeback.js';
+const ROUND_MS = 100;
+const LEASE_EVERY_MS = 2_000;
+/** Groups opened in one script call. */
+const OPEN_BATCH = 64;
+/** Groups of the plan that a round looks at, for members of a lane that has places. */
+const LOOK_AHEAD = 1_024;
+const CLOSE_BATCH = 200;
+/** What goes on is said again after this. */
+const AGAIN_MS = 10_000;
+const MEMORY_EVERY_MS = 1_000;
+/** A round of a cancelled run closes groups for this long. */
+const CANCEL_SLICE_MS = 1_000;
+/** A paused run is tried again after this, then after twice as long, up to the last. */
+const PROBE_MS = [2_000, 30_000];
+export class Driver {
+    ledger;
+    options;
+    epoch;
+    draining = () => { };
+    drained;
+    /** Since when Redis has not answered, by our own clock: the run's does not run without it. */
+    silentSince = null;
+    leasedAt = Number.NEGATIVE_INFINITY;
+    memoryAt = Number.NEGATIVE_INFINITY;
+    full = false;
+    comeback;
+    refusedToldAt = Number.NEGATIVE_INFINITY;
+    pausedAt = null;
+    probeAt = 0;
+    probes = 0;
+    progress = -1;
+    woken = () => { };
+    awake = false;
+    /** The last tick of a run at work, kept up to date until the next. */
+    seen = null;
+    tickedAt = Number.NEGATIVE_INFINITY;
+    sweptAt = Number.NEGATIVE_INFINITY;
+    constructor(run, epoch, options) {
+        this.options = options;
+        this.epoch = epoch;
+        this.ledger = new RunLedger(options.redis, run);
+        this.comeback = new Comeback(this.ledger, options);
+        this.drained = new Promise((resolve) => {
+            this.draining = resolve;
+        });
+    }
+    /** Opens and queues nothing more; `drive` ends. */
+    drain() {
+        this.draining();
+    }
+    /** Runs until the run is over, rests for good, or another driver has it. Rides through a Redis that is away. */
+    async drive() {
+        const over = new AbortController();
+        // A round may hang on a Redis that is away; being asked to end must not.
+        const drained = this.drained.then(() => ({ drained: true }));
+        // Without it the rounds alone find out; a Redis that is away must not keep the run from its end.
+        const deaf = this.options.fleet.listen(this.ledger.run, (lane, out) => this.wake(lane, out));
+        deaf.catch(() => { });
+        try {
+            return await Promise.race([this.loop(over.signal), drained]);
+        }
+        finally {
+            this.comeback.close();
+            over.abort();
+            this.wake('', null);
+            void deaf.then((stop) => stop()).catch(() => { });
+        }
+    }
+    async loop(over) {
+        while (!over.aborted) {
+            const began = performance.now();
+            try {
+                const end = await this.round();
+                if (end !== null)
+                    return end;
+                this.silentSince = null;
+            }
+            catch (error) {
+                if (this.hasBeenSilent(began, error))
+                    return { silent: true };
+            }
+            await this.rest();
+        }
+        return { drained: true };
+    }
+    wake(lane, out) {
+        const name = MEMBER_LANES.find((l) => l === lane);
+        if (name !== undefined && out !== null && this.seen)
+            this.seen.lanes[name].out = out;
+        this.awake = true;
+        this.woken();
+    }
+    /** Until the next round is due, or somebody wakes us: also one who did while the last round was under way. */
+    async rest() {
+        if (!this.awake) {
+            const timer = new AbortController();
+            const woken = new Promise((resolve) => {
+                this.woken = resolve;
+            });
+            await Promise.race([wait(ROUND_MS, undefined, { signal: timer.signal }).catch(() => { }), woken]);
+            timer.abort();
+        }
+        this.awake = false;
+    }
+    /** Redis away is a pause like any other: the run waits `paused_s` for it. One that is full answers, and is waited for as long as it takes. */
+    hasBeenSilent(since, error) {
+        const { log, settings } = this.options;
+        const told = { run: this.ledger.run, error: messageOf(error) };
+        const fault = redisFault(error);
+        if (fault === 'full') {
+            this.silentSince = null;
+            if (performance.now() - this.refusedToldAt < AGAIN_MS)
+                return false;
+            this.refusedToldAt = performance.now();
+            log.warn(told, 'Redis is full and refuses jobs: members are queued as soon as there is room');
+            return false;
+        }
+        if (this.silentSince === null)
+            log.warn(told, fault === 'replica' ? 'waiting for Redis: it is a replica now' : 'waiting for Redis');
+        this.silentSince ??= since;
+        return performance.now() - this.silentSince > settings.pausedS * 1000;
+    }
+    async round() {
+        await this.comeback.remember();
+        if (performance.now() - this.leasedAt > LEASE_EVERY_MS) {
+            const driven = await this.ledger.drive(this.options.owner, this.comeback.predecessor);
+            if (!('epoch' in driven))
+                return (await this.comeback.mayBePast(driven.heldBy)) ? null : { lost: true };
+            this.epoch = driven.epoch;
+            this.leasedAt = performance.now();
+        }
+        // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
+        if (this.seen !== null && performance.now() - this.tickedAt < ROUND_MS) {
+            await this.fill(this.seen);
+            return null;
+        }
+        const tick = await this.ledger.tick(this.epoch, this.comeback.look());
+        if (tick === 'lost') {
+            // Another one's, or a ledger of the past: who holds the lease is asked at once.
+            this.leasedAt = Number.NEGATIVE_INFINITY;
+            this.seen = null;
+            this.awake = true;
+            return null;
+        }
+        if (tick === 'changed') {
+            this.seen = null;
+            this.progress = -1;
+            if (await this.comeback.compare())
+                this.awake = true;
+            else if ((await this.ledger.field('state')) === 'stopped')
+                return { state: 'stopped' };
+            return null;
+        }
+        await this.isFull();
+        this.seen = tick.state === 'running' ? structuredClone(tick) : null;
+        this.tickedAt = performance.now();
+        this.options.onTick?.(tick);
+        if (tick.accepted > this.progress) {
+            this.progress = tick.accepted;
+            if (tick.state === 'running')
+                this.pausedAt = null;
+        }
+        switch (tick.state) {
+            case 'done':
+                return { state: tick.state };
+            case 'stopped':
+                await this.deal(tick, []);
+                return (await this.ledger.field('exit')) === '2' ? await this.finish(tick, 'stopped') : { state: tick.state };
+            case 'cancelled':
+                await this.deal(tick, []);
+                return await this.finish(tick, 'cancelled');
+            case 'paused':
+                await this.deal(tick, []);
+                await this.probe();
+                return null;
+            case 'running':
+                await this.fill(this.seen ?? tick);
+                return null;
+        }
+    }
+    /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
+    async fill(tick) {
+        const ahead = await this.ahead(tick.next, (await this.isFull()) ? 0 : this.reach(tick));
+        if (ahead === null)
+            return;
+        const places = await this.deal(tick, ahead);
+        const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
+        if (dealt)
+            await this.openFor(tick, places, ahead);
+        const now = performance.now();
+        if (!dealt && now - this.sweptAt < ROUND_MS)
+            return;
+        this.sweptAt = now;
+        const due = await this.ledger.due(this.epoch, places);
+        if (due?.lanes)
+            Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
+        else
+            this.seen = null;
+        if (due !== null && due.members.length > 0)
+            await this.options.queue.add(this.ledger.run, due.members);
+    }
+    /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
+    reach({ open, next }) {
+        const { groupSize, plan, settings } = this.options;
+        if (open >= settings.inFlight)
+            return 0;
+        return Math.min(LOOK_AHEAD, plan.length - next, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
+    }
+    /** The plan's next groups. Null where its store does not give them: then the run waits for that, as for any other part. */
+    async ahead(from, count) {
+        try {
+            return await this.options.plan.entries(from, from + count);
+        }
+        catch (error) {
+            await this.ledger.setState('paused', `the plan cannot be read: ${messageOf(error)}`);
+            return null;
+        }
+    }
+    /** What the run may put out now. A run that rests asks for nothing, and says what it still has out. */
+    async deal({ lanes, state }, next) {
+        const { fleet, groupSize, settings } = this.options;
+        const ahead = { rollout: 0, light: 0, verify: 0 };
+        for (const { lane } of next)
+            ahead[lane] += groupSize;
+        const room = settings.inFlight - MEMBER_LANES.reduce((n, lane) => n + lanes[lane].out, 0);
+        const most = { rollout: room, light: room, verify: Number.POSITIVE_INFINITY };
+        const asks = MEMBER_LANES.map((lane) => ({
+            lane,
+            out: lanes[lane].out,
+            want: state === 'running' ? Math.min(lanes[lane].ready + ahead[lane], most[lane]) : 0,
+        }));
+        const places = await fleet.deal(this.ledger.run, asks);
+        return { ...places, light: Math.min(places.light, Math.max(0, room - places.rollout)) };
+    }
+    /** Opens groups, in the plan's order, until each lane has members for its places, and as many again for the next time. */
+    async openFor(tick, places, ahead) {
+        const { groupSize } = this.options;
+        const short = { rollout: 0, light: 0 };
+        for (const lane of ['rollout', 'light']) {
+            const { out, ready } = tick.lanes[lane];
+            if (places[lane] > ready)
+                short[lane] = places[lane] - ready + out + places[lane];
+        }
+        let wanted = 0;
+        for (const [i, { lane }] of ahead.entries()) {
+            if (short.rollout <= 0 && short.light <= 0)
+                break;
+            if (short[lane] > 0)
+                wanted = i + 1;
+            short[lane] -= groupSize;
+        }
+        for (let from = 0; from < wanted;) {
+            const some = ahead.slice(from, Math.min(wanted, from + OPEN_BATCH));
+            const taken = await this.ledger.openGroups(this.epoch, tick.next, some);
+            if (taken < 0)
+                return;
+            from += taken;
+            tick.next += taken;
+        }
+    }
+    /** Groups that were never opened are opened only to be closed: a plan of 100,000 must not take a round for each batch. */
+    async finish(tick, state) {
+        const { plan } = this.options;
+        const until = performance.now() + CANCEL_SLICE_MS;
+        let next = tick.next;
+        do {
+            if ((await this.ledger.closeOpen(CLOSE_BATCH)) === CLOSE_BATCH)
+                continue;
+            if (next >= plan.length)
+                break;
+            if (await this.isFull())
+                return null;
+            const some = await this.ahead(next, OPEN_BATCH);
+            if (some === null)
+                return null;
+            const taken = await this.ledger.openGroups(this.epoch, next, some);
+            if (taken < 0)
+                return null;
+            next += taken;
+        } while (performance.now() < until);
+        if (next < plan.length || tick.closed < this.options.groups)
+            return null;
+        return (await this.ledger.field('manifest')) === null ? null : { state };
+    }
+    /** A paused run goes on by itself: it is set running again after a rest, and whoever still finds the fault pauses it again. */
+    async probe() {
+        const now = performance.now();
+        if (this.pausedAt === null) {
+            this.pausedAt = now;
+            this.probes = 0;
+            this.probeAt = 0;
+            this.options.log.warn({ run: this.ledger.run, reason: await this.ledger.field('reason') }, 'run paused');
+        }
+        if (this.probeAt === 0)
+            this.probeAt = now + Math.min(PROBE_MS[0] * 2 ** this.probes, PROBE_MS[1]);
+        if (now - this.pausedAt > this.options.settings.pausedS * 1000) {
+            const reason = (await this.ledger.field('reason')) ?? '';
+            await this.ledger.setState('stopped', `paused for longer than limits.paused_s: ${reason}`, '3');
+        }
+        else if (now > this.probeAt) {
+            this.probeAt = 0;
+            this.probes++;
+            await this.ledger.setState('running');
+        }
+    }
+    async isFull() {
+        const now = performance.now();
+        if (now - this.memoryAt < MEMORY_EVERY_MS)
+            return this.full;
+        this.memoryAt = now;
+        const memory = await readMemory(this.options.redis);
+        const { usedBytes: used, maxBytes: max, aboveHighWater: full } = memory;
+        if (full !== this.full)
+            this.options.log.warn({ run: this.ledger.run, used, max }, full ? 'Redis is above its high-water mark: opening nothing new' : 'Redis has room again');
+        this.full = full;
+        return full;
+    }
+}

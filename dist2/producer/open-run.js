@@ -1,0 +1,136 @@
+// From a checked spec to a run in the ledger: the plan goes to the store, the ledger is opened or found again (a changed
+// spec under an old id is refused with the difference), shards that the store already has are taken over, and the
+// driver's lease is taken.
+import { randomBytes } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { objectKey, sha256 } from '../shared/claim.js';
+import { inputError, missingError } from '../shared/errors.js';
+import { dumpJson, parseJson } from '../shared/json/json.js';
+import { isMap } from '../shared/json/value.js';
+import { rememberRun } from '../shared/ledger/known-runs.js';
+import { RunLedger } from '../shared/ledger/run-ledger.js';
+import { fingerprint, readSettings, writeSettings } from '../shared/ledger/run-settings.js';
+import { MAX_ATTEMPTS } from '../shared/outcome.js';
+import { PlanIndex } from '../shared/plan/plan-index.js';
+import { isKnownAlive, isKnownDead } from '../shared/process-identity.js';
+import { diffDocuments } from '../shared/spec/document.js';
+import { documentSha256, parseManifest } from '../shared/store/manifest.js';
+import { manifestKey } from '../shared/store/shard-name.js';
+import { surveyShards } from '../shared/store/shard-survey.js';
+import { planGroups } from './plan.js';
+import { storePlan } from './plan-store.js';
+/** How long a group's members may wait for a slot, on the run's clock, before it closes as `not_started`. */
+const SLOT_WAIT_MS = 24 * 3600 * 1000;
+/** A driver that died elsewhere loses its lease in 10 s. */
+const LEASE_WAIT_MS = 15_000;
+export async function openRun(options) {
+    const { run, redis, spec, store, realm, owner } = options;
+    const ledger = new RunLedger(redis, run);
+    const document = Buffer.from(dumpJson(spec.document, { sortKeys: true, compact: true }));
+    const before = await ledger.field('settings');
+    const sealed = before === null ? await sealedSpec(store, run) : null;
+    if (before !== null)
+        await refuseChanged(run, store, readSettings(before).documentSha256, document);
+    else if (sealed !== null)
+        await refuseChanged(run, store, sealed, document);
+    let settings = before === null ? null : readSettings(before);
+    const survey = await surveyShards(store, run);
+    if (survey.incarnation !== null && !survey.incarnation.endsWith(specMark(sha256(document)))) {
+        throw inputError('spec_changed', `run ${run} has shards in ${store.address} that were made with another spec`, 'use another --run-id, or the spec as it was');
+    }
+    // Also of a run that goes on: what the store has lost since is written anew, what is there costs a look.
+    const over = (await ledger.field('manifest')) !== null;
+    const plan = over && settings !== null
+        ? settings.plan
+        : await storePlan(store, planGroups(spec, options.source), spec.groupSize);
+    if (!over)
+        await store.put(objectKey(sha256(document)), document);
+    if (settings === null) {
+        settings = settingsOf(spec, plan, sha256(document), survey.incarnation ?? newIncarnation(sha256(document)), options.ambertraceKey);
+        const opened = await ledger.open({
+            settings: writeSettings(settings),
+            groups: plan.groups,
+            size: plan.groupSize,
+            close: spec.groups.close,
+            at_least: spec.groups.atLeast ?? 0,
+            deadline_ms: Math.round(spec.groups.deadlineS * 1000),
+            slot_wait_ms: SLOT_WAIT_MS,
+            refill: spec.groups.refill,
+            max_attempts: MAX_ATTEMPTS,
+        });
+        if (!opened)
+            settings = readSettings((await ledger.field('settings')));
+    }
+    const epoch = await takeLease(ledger, run, owner);
+    // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.
+    await ledger.adopt(survey.shards);
+    await rememberRun(redis, run, realm);
+    // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
+    // One that its verifier refused is over when its manifest is written: it stays what it was.
+    const sealedBy = (await ledger.field('manifest')) === null ? null : await ledger.fields();
+    if (!(sealedBy?.state === 'stopped' && sealedBy.exit === '2')) {
+        await ledger.setState('running');
+        if (sealedBy !== null)
+            await ledger.setState('done');
+    }
+    await ledger.sit();
+    return { ledger, settings, plan: await PlanIndex.open(store, settings.plan), epoch, resumed: before !== null };
+}
+/** Drawn once a run, and marked with its spec: shards say with it which spec they are of, also where Redis has forgotten. */
+function newIncarnation(documentSha256) {
+    return randomBytes(6).toString('hex') + specMark(documentSha256);
+}
+function specMark(documentSha256) {
+    return documentSha256.slice(0, 12);
+}
+/** Hash of the spec of a run that is finished in the store, though Redis has forgotten it. */
+async function sealedSpec(store, run) {
+    const bytes = await store.get(manifestKey(run));
+    const parsed = bytes === null ? null : parseManifest(bytes);
+    return parsed !== null && 'manifest' in parsed ? documentSha256(parsed.manifest.spec) : null;
+}
+async function refuseChanged(run, store, before, document) {
+    if (before === sha256(document))
+        return;
+    const old = await store.get(objectKey(before));
+    const [was, is] = [old === null ? null : parseJson(old.toString('utf8')), parseJson(document.toString('utf8'))];
+    const lines = was !== null && isMap(was) && isMap(is)
+        ? diffDocuments(was, is)
+        : ['the spec (its earlier form is not in this store)'];
+    throw inputError('spec_changed', `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`, 'use another --run-id, or the spec as it was');
+}
+async function takeLease(ledger, run, owner) {
+    const deadline = performance.now() + LEASE_WAIT_MS;
+    for (;;) {
+        const driven = await ledger.drive(owner);
+        if ('epoch' in driven)
+            return driven.epoch;
+        if (isKnownDead(driven.heldBy)) {
+            const taken = await ledger.drive(owner, driven.heldBy);
+            if ('epoch' in taken)
+                return taken.epoch;
+        }
+        // Alive on this machine: waiting for its lease to end is waiting for nothing.
+        if (isKnownAlive(driven.heldBy) || performance.now() > deadline) {
+            throw missingError('run_busy', `run ${run} is being driven by another command`, `follow it with ./farm status ${run}, or stop that command first`);
+        }
+        await wait(200);
+    }
+}
+function settingsOf(spec, plan, documentSha256, incarnation, key) {
+    return {
+        name: spec.name,
+        incarnation,
+        convention: spec.advantage,
+        maxSteps: spec.maxSteps,
+        store: spec.store,
+        plan,
+        documentSha256,
+        sandbox: spec.sandbox,
+        pausedS: spec.limits.pausedS,
+        inFlight: spec.limits.inFlight,
+        verifierCalls: spec.limits.verifierCalls,
+        verifier: spec.verifier,
+        keyFingerprint: spec.verifier === null ? null : fingerprint(key),
+    };
+}

@@ -1,0 +1,98 @@
+// The group record: what a trainer reads (INTERFACE, group record). Mean, std and advantage are made here, by
+// one pure function that the results command, the gateway and the collector share: never in Lua, which prints 14 digits.
+import { z } from 'zod';
+import { completedSchema, memberSchema, noResultSchema } from './outcome.js';
+export const CONVENTIONS = ['trl', 'verl', 'openrlhf', 'async_grpo', 'art'];
+export const CLOSED_BY = ['all', 'at_least', 'deadline', 'cancelled'];
+/** A closed group as the ledger keeps it: texts of the members and nothing derived. */
+export const closedGroupSchema = z.strictObject({
+    seq: z.int().positive(),
+    group: z.int().nonnegative(),
+    task_id: z.string(),
+    closed_by: z.enum(CLOSED_BY),
+    members: z.array(memberSchema),
+});
+export const groupRecordSchema = z.strictObject({
+    cursor: z.string(),
+    run: z.string(),
+    group: z.int().nonnegative(),
+    task_id: z.string(),
+    policy_version: z.string().nullable(),
+    closed_by: z.enum(CLOSED_BY),
+    mean: z.number().nullable(),
+    std: z.number().nullable(),
+    degenerate: z.boolean(),
+    members: z.array(z.union([completedSchema.extend({ advantage: z.number() }), noResultSchema])),
+});
+// What each trainer computes itself (TRAINERS.md, section 6): n − 1 or n, the term that keeps the division
+// finite, and what a lone completed member gets.
+const RULES = {
+    trl: { sample: true, eps: 1e-4, lone: 'zero' },
+    verl: { sample: true, eps: 1e-6, lone: 'reward' },
+    openrlhf: { sample: true, eps: 1e-9, lone: 'zero' },
+    async_grpo: { sample: false, eps: 1e-8, lone: 'zero' },
+    art: { sample: false, eps: 1e-6, lone: 'zero' },
+};
+/** GRPO's figures over the completed members' rewards. Pure; every number finite. */
+export function groupFigures(rewards, convention) {
+    const rule = RULES[convention];
+    const n = rewards.length;
+    if (n === 0)
+        return { mean: null, std: null, degenerate: true, advantages: [] };
+    // Equal rewards: exactly no variance, whatever the rounding of the sum says.
+    const flat = rewards.every((r) => r === rewards[0]);
+    const mean = flat ? rewards[0] : exactSum(rewards) / n;
+    if (n === 1)
+        return { mean, std: null, degenerate: true, advantages: [rule.lone === 'reward' ? mean : 0] };
+    const squares = exactSum(rewards.map((r) => (r - mean) ** 2));
+    const std = flat ? 0 : Math.sqrt(squares / (rule.sample ? n - 1 : n));
+    return {
+        mean,
+        std,
+        degenerate: std === 0,
+        advantages: rewards.map((r) => (flat ? 0 : (r - mean) / (std + rule.eps))),
+    };
+}
+/** Neumaier's compensated sum: the figures do not depend on the members' order. */
+function exactSum(values) {
+    let sum = 0;
+    let lost = 0;
+    for (const x of values) {
+        const next = sum + x;
+        lost += Math.abs(sum) >= Math.abs(x) ? sum - next + x : x - next + sum;
+        sum = next;
+    }
+    return sum + lost;
+}
+/** The record of one closed group, the same from Redis and from the store. */
+export function renderGroup(identity, closed) {
+    const figures = groupFigures(closed.members.flatMap((m) => (m.status === 'completed' ? [m.reward] : [])), identity.convention);
+    let next = 0;
+    const members = closed.members.map((m) => {
+        if (m.status !== 'completed')
+            return m;
+        const { member, status, reward, components, ...rest } = m;
+        return { member, status, reward, components, advantage: figures.advantages[next++], ...rest };
+    });
+    return {
+        cursor: formatCursor(identity.incarnation, closed.seq),
+        run: identity.run,
+        group: closed.group,
+        task_id: closed.task_id,
+        policy_version: null,
+        closed_by: closed.closed_by,
+        mean: figures.mean,
+        std: figures.std,
+        degenerate: figures.degenerate,
+        members,
+    };
+}
+/** Opaque outside: the run's incarnation and the dense number of the closed group. */
+export function formatCursor(incarnation, seq) {
+    return `${incarnation}-${seq}`;
+}
+/** The `seq` of a cursor of this incarnation, or null if it is not one. */
+export function parseCursor(incarnation, cursor) {
+    const match = /^([0-9a-f]+)-(0|[1-9]\d{0,14})$/.exec(cursor);
+    return match && match[1] === incarnation ? Number(match[2]) : null;
+}

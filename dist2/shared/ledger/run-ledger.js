@@ -1,0 +1,205 @@
+// The run's side of the ledger: open it, drive it (one driver at a time, by epoch), tick its clock, read its
+// closed groups, commit shards. What a script answers and takes stands in its header.
+import { closedGroupSchema } from '../group.js';
+import { MEMBER_LANES } from '../lane.js';
+import { sumCounts } from '../store/shard-record.js';
+import { unpackBlobs } from './blob.js';
+import { defineScript, runKey } from './script.js';
+/** A tick adds at most this to the run's clock: a farm that slept or was killed loses no group to its deadline. */
+const MAX_TICK_MS = 2_000;
+export const DRIVER_LEASE_MS = 10_000;
+/** A member that was queued and not begun is queued again after this (its job may have been lost with a queue). */
+const REQUEUE_MS = 10_000;
+const OPEN_RUN = defineScript('open-run', { allowOom: false });
+const ADOPT = defineScript('adopt', { allowOom: true });
+const DRIVE = defineScript('drive', { allowOom: true });
+const UNDRIVE = defineScript('undrive', { allowOom: true });
+const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
+const DUE = defineScript('due', { allowOom: true });
+const TICK = defineScript('tick', { allowOom: true });
+const BURY = defineScript('bury', { allowOom: true });
+const SERVER = defineScript('server', { allowOom: true });
+const RECONCILED = defineScript('reconciled', { allowOom: true });
+const SIT = defineScript('sit', { allowOom: true });
+const SET_STATE = defineScript('set-state', { allowOom: true });
+const SET_FIELD = defineScript('set-field', { allowOom: true });
+const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
+const FIX_SHARD = defineScript('fix-shard', { allowOom: true });
+const COMMIT = defineScript('commit', { allowOom: true });
+/** What a run is opened with. */
+const OPENING = [
+    'settings',
+    'groups',
+    'size',
+    'close',
+    'at_least',
+    'deadline_ms',
+    'slot_wait_ms',
+    'refill',
+    'max_attempts',
+];
+/** Redis is another server than the one whose ledger was compared with the store. */
+export class RedisChanged extends Error {
+    constructor(run) {
+        super(`run ${run}: Redis came back as another server, and its ledger was not compared with the store yet`);
+    }
+}
+export class RunLedger {
+    run;
+    /** The server on which the last shard's boundaries were fixed. */
+    fixedOn = '';
+    redis;
+    constructor(redis, run) {
+        this.redis = redis;
+        this.run = run;
+    }
+    /** True if it was opened now, false if this run is known. */
+    async open(fields) {
+        return (await OPEN_RUN.call(this.redis, this.run, Object.entries(fields).flat())) === 1;
+    }
+    /** One field of the run's hash; null if the run or the field is not there. */
+    field(name) {
+        return this.redis.hget(`${runKey(this.run)}:run`, name);
+    }
+    fields() {
+        return this.redis.hgetall(`${runKey(this.run)}:run`);
+    }
+    /** What it was opened with, so that it can be opened again where Redis has forgotten it; null if it is not there. */
+    async opening() {
+        const values = await this.redis.hmget(`${runKey(this.run)}:run`, ...OPENING);
+        const known = OPENING.flatMap((name, i) => (typeof values[i] === 'string' ? [[name, values[i]]] : []));
+        return known.length === OPENING.length ? Object.fromEntries(known) : null;
+    }
+    /** Id of the Redis that has the run now, as the scripts see it: another one after every start, and after it was a replica. */
+    async server() {
+        return (await SERVER.call(this.redis, this.run, []));
+    }
+    /** The ledger on `server` follows the store. False if Redis is another one by now. */
+    async reconciled(server) {
+        return (await RECONCILED.call(this.redis, this.run, [server])) === 1;
+    }
+    async setField(name, value) {
+        await SET_FIELD.call(this.redis, this.run, [name, value]);
+    }
+    /** True if the ledger was behind the store's shards and follows them now. */
+    async adopt(shards) {
+        const last = shards.at(-1);
+        if (!last)
+            return false;
+        const { members, completed, no_result, by_cause } = sumCounts(shards.map((s) => s.counts));
+        const causes = Object.entries(by_cause);
+        const args = [
+            shards.length,
+            last.to,
+            last.link,
+            members,
+            completed,
+            no_result,
+            causes.length,
+            ...causes.flat(),
+            ...shards.flatMap((s) => s.groups),
+        ];
+        return (await ADOPT.call(this.redis, this.run, args)) === 1;
+    }
+    /** The driver's lease: our epoch, or who holds it ('' where the ledger does not know the run). `dead`: an owner known to be gone. */
+    async drive(owner, dead = '') {
+        const answer = (await DRIVE.call(this.redis, this.run, [owner, DRIVER_LEASE_MS, dead]));
+        return answer[0] === 'yours'
+            ? { epoch: answer[1] }
+            : { heldBy: answer[1], leftMs: Number(answer[2]) };
+    }
+    async undrive(owner) {
+        await UNDRIVE.call(this.redis, this.run, [owner]);
+    }
+    /** A sitting of its driver begins: the rate is counted anew, by Redis's clock. */
+    async sit() {
+        await SIT.call(this.redis, this.run, []);
+    }
+    /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
+    async openGroups(epoch, first, groups) {
+        const args = groups.flatMap((g) => [g.taskId, JSON.stringify(g.place), g.lane]);
+        return (await OPEN_GROUPS.call(this.redis, this.run, [epoch, first, ...args]));
+    }
+    /** Members to be queued now, of those that wait for a place as many as `places` has; null if we are not the driver. */
+    async due(epoch, places, again = 500) {
+        const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
+        const flat = (await DUE.call(this.redis, this.run, args));
+        if (typeof flat === 'number')
+            return null;
+        const members = [];
+        if (flat.length === 0)
+            return { members, lanes: null };
+        for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
+            const [group, member] = flat[i].split('-').map(Number);
+            const [lane, next, alone] = flat.slice(i + 1, i + 4);
+            members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
+        }
+        return { members, lanes: laneCounts(flat.map(Number)) };
+    }
+    /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */
+    async tick(epoch, look = true) {
+        const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS, look ? 1 : 0]));
+        if (answer[0] === 'lost' || answer[0] === 'changed')
+            return answer[0];
+        const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
+        const lanes = laneCounts(counts);
+        return { state: answer[0], clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
+    }
+    /** Gives back what a dead worker held. An empty signature is a death from outside. `poisonDeaths`: of one member that was alone. */
+    async bury(worker, signature, poisonDeaths) {
+        return (await BURY.call(this.redis, this.run, [worker, signature, poisonDeaths]));
+    }
+    async setState(state, reason = '', exit = '') {
+        return (await SET_STATE.call(this.redis, this.run, [state, reason, exit]));
+    }
+    async closeOpen(limit) {
+        return (await CLOSE_OPEN.call(this.redis, this.run, [limit]));
+    }
+    async fixShard(limits) {
+        const answer = (await FIX_SHARD.call(this.redis, this.run, [
+            limits.most,
+            limits.least,
+            limits.final ? 1 : 0,
+        ]));
+        if (answer.length === 0)
+            return null;
+        if (answer[0] === 'changed')
+            throw new RedisChanged(this.run);
+        this.fixedOn = answer[4];
+        return { number: Number(answer[0]), from: Number(answer[1]), to: Number(answer[2]), link: answer[3] };
+    }
+    async commit(shard) {
+        const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn];
+        return (await COMMIT.call(this.redis, this.run, args));
+    }
+    /** Closed groups `from`..`to` that are still in the stream, in order. */
+    async entries(from, to) {
+        const rows = await this.redis.xrangeBuffer(`${runKey(this.run)}:out`, `${from}-0`, `${to}-0`);
+        return rows.map(([id, flat]) => readEntry(id.toString(), flat));
+    }
+}
+export function openMembers(lanes) {
+    return MEMBER_LANES.reduce((n, lane) => n + lanes[lane].open, 0);
+}
+function laneCounts(counts) {
+    const all = MEMBER_LANES.map((lane, i) => {
+        const [out = 0, ready = 0, open = 0] = counts.slice(3 * i);
+        return [lane, { out, ready, open }];
+    });
+    return Object.fromEntries(all);
+}
+function readEntry(id, flat) {
+    const fields = new Map();
+    for (let i = 0; i + 1 < flat.length; i += 2)
+        fields.set(flat[i].toString(), flat[i + 1]);
+    const text = (name) => fields.get(name)?.toString('utf8') ?? '';
+    const seq = Number(id.split('-')[0]);
+    const closed = closedGroupSchema.parse({
+        seq,
+        group: Number(text('group')),
+        task_id: text('task'),
+        closed_by: text('by'),
+        members: JSON.parse(text('members')),
+    });
+    return { seq, closed, blobs: unpackBlobs(fields.get('blobs') ?? Buffer.alloc(0)) };
+}

@@ -1,0 +1,138 @@
+// What a run is doing, read from the ledger without changing it: counts, rate, what is being waited for, since
+// when and until when (INTERFACE, status). Answers while the run is at work, from any process.
+import { present } from '../presence.js';
+import { isKnownDead } from '../process-identity.js';
+import { SHARED_REALM } from '../realm.js';
+import { readMemory, sayFull } from '../redis/memory.js';
+import { clockOf } from '../redis/nodes.js';
+import { realmOf } from './known-runs.js';
+import { readLaneWaits } from './lane-waits.js';
+import { readSettings } from './run-settings.js';
+import { runKey } from './script.js';
+const SLOWEST = 10;
+/** Null if the ledger does not know the run. */
+export async function readStatus(redis, run) {
+    const key = runKey(run);
+    const [fields, causes, inFlight, oldest, time, realm, workers, memory] = await Promise.all([
+        redis.hgetall(`${key}:run`),
+        redis.hgetall(`${key}:causes`),
+        redis.zcard(`${key}:flight`),
+        oldestFirst(redis, `${key}:flight`),
+        clockOf(redis, `${key}:run`),
+        realmOf(redis, run),
+        present(redis),
+        readMemory(redis),
+    ]);
+    if (fields.state === undefined)
+        return null;
+    const int = (name) => Number(fields[name] ?? 0);
+    // As the scripts count: Redis's clock, made steady.
+    const nowMs = time + int('skew');
+    const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
+    const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
+    if (driven && fields.state === 'running' && realm !== null) {
+        const out = { rollout: int('out:rollout'), light: int('out:light'), verify: int('out:verify') };
+        for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
+            waiting.push(await waitOf(redis, key, member, phase, sinceMs ?? nowMs, nowMs, int('clock')));
+    }
+    const planned = int('groups') * int('size');
+    const open = fields.state === 'running' && driven;
+    const roles = new Set(workers.filter((w) => w.realm === realm).map((w) => w.role));
+    // Measured by this sitting of the driver; a finished or resting run has no rate.
+    const seconds = (nowMs - int('sitting_since')) / 1000;
+    const rate = open && int('sitting_since') > 0 && seconds > 1 ? (int('accepted') - int('sitting_accepted')) / seconds : null;
+    const standing = {
+        ...stateOf(fields, driven, realm),
+        ...(driven ? pauseOf(fields, nowMs) : {}),
+        ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
+    };
+    const over = fields.state === 'done' || fields.state === 'cancelled' || fields.state === 'stopped';
+    const reasons = [over ? null : sayFull(memory), standing.reason ?? null].filter((reason) => reason !== null);
+    return {
+        run,
+        ...standing,
+        ...(reasons.length > 0 ? { reason: reasons.join('; ') } : {}),
+        groups: { planned: int('groups'), closed: int('closed') },
+        members: {
+            planned,
+            accepted: int('accepted'),
+            completed: int('completed'),
+            no_result: int('no_result'),
+            in_flight: driven ? inFlight : 0,
+            by_cause: Object.fromEntries(Object.entries(causes).map(([cause, n]) => [cause, Number(n)])),
+        },
+        waiting_for: waiting,
+        rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
+        eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
+    };
+}
+/** A run that nobody drives stands still, whatever its ledger says; it goes on with the next driver. */
+function stateOf(fields, driven, realm) {
+    const reason = fields.reason ? { reason: fields.reason } : {};
+    if (fields.state === 'running' && !driven && realm === SHARED_REALM)
+        return { state: 'running', reason: 'waiting for a process that drives it: farm up, serve, or worker collect' };
+    if (fields.state === 'running' && !driven)
+        return { state: 'stopped', reason: 'nobody drives it: run the same command again, with the same run id' };
+    if (fields.state === 'running' && fields.draining === '1')
+        return { state: 'draining', ...reason };
+    return { state: fields.state, ...reason };
+}
+/** A pause that lasts: the run rests, or tries again what it rested for and has accepted nothing since. */
+function pauseOf(fields, nowMs) {
+    const tries = fields.state === 'running' && fields.paused_at === fields.accepted && fields.paused_reason;
+    if (fields.state !== 'paused' && !tries)
+        return {};
+    const seconds = Math.max(0, (nowMs - Number(fields.paused_since ?? nowMs)) / 1000);
+    const left = pausedS(fields.settings) - seconds;
+    return {
+        ...(tries ? { reason: `trying again: ${fields.paused_reason}` } : {}),
+        paused_for_s: Number(seconds.toFixed(1)),
+        ...(Number.isFinite(left) ? { stops_in_s: Number(Math.max(0, left).toFixed(1)) } : {}),
+    };
+}
+function pausedS(settings) {
+    return settings === undefined ? Number.NaN : readSettings(settings).pausedS;
+}
+/** Whoever is needed and not there: nothing goes on until such a worker is started. */
+function absenceOf(fields, roles, stages) {
+    const rolled = (stage) => stage === 'rolled' || stage === 'verifying';
+    const open = Number(fields.groups) > Number(fields.closed);
+    const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
+    const missing = [
+        ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),
+        ...(stages.some(rolled) && !roles.has('verify') ? ['verify'] : []),
+        ...(Number(fields.closed) > Number(fields.committed) && !roles.has('collect') ? ['collect'] : []),
+    ];
+    if (missing.length === 0)
+        return {};
+    return { reason: `there is ${missing.map((role) => `no ${role} worker`).join(' and ')}: waiting for one` };
+}
+/** Where those stand who have waited longest. */
+async function stagesOf(redis, key, oldest) {
+    const members = oldest.filter((_, i) => i % 2 === 0).map((id) => id.split('-'));
+    return await Promise.all(members.map(([group, index]) => redis.hget(`${key}:g:${group}`, `${index}.s`)));
+}
+/** Flat pairs of member and score; RESP3 answers in pairs. */
+async function oldestFirst(redis, key) {
+    const rows = (await redis.call('ZRANGE', key, '0', String(SLOWEST - 1), 'WITHSCORES'));
+    return rows.flat().map(String);
+}
+async function waitingFor(redis, key, oldest, nowMs, clockMs) {
+    const waiting = [];
+    for (let i = 0; i + 1 < oldest.length; i += 2) {
+        const member = oldest[i];
+        const [group, index] = member.split('-');
+        const phase = (await redis.hget(`${key}:g:${group}`, `${index}.p`)) ?? 'waiting for a worker';
+        waiting.push(await waitOf(redis, key, member, phase, Number(oldest[i + 1]), nowMs, clockMs));
+    }
+    return waiting;
+}
+async function waitOf(redis, key, member, phase, sinceMs, nowMs, clockMs) {
+    const deadline = await redis.zscore(`${key}:deadlines`, member.split('-')[0]);
+    return {
+        member,
+        phase,
+        since_s: Number(((nowMs - sinceMs) / 1000).toFixed(1)),
+        deadline_s: deadline === null ? null : Number(((Number(deadline) - clockMs) / 1000).toFixed(1)),
+    };
+}

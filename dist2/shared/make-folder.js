@@ -1,0 +1,32 @@
+// Makes a folder and those above it. Not by mkdir's `recursive`: that says ENOENT of a read-only disk, and below a
+// folder that takes no folders, such as /proc, it never comes back. Refuses a file that stands in the folder's place.
+import { mkdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+/** `mode` is that of every folder that is made. Throws the system's error. */
+export function makeFolder(dir, mode = 0o777) {
+    try {
+        mkdirSync(dir, { mode });
+        return;
+    }
+    catch (error) {
+        if (isThere(dir, error))
+            return;
+        if (codeOf(error) !== 'ENOENT' || path.dirname(dir) === dir)
+            throw error;
+    }
+    makeFolder(path.dirname(dir), mode);
+    try {
+        mkdirSync(dir, { mode });
+    }
+    catch (error) {
+        // Another may have been as fast as we.
+        if (!isThere(dir, error))
+            throw error;
+    }
+}
+function isThere(dir, error) {
+    return codeOf(error) === 'EEXIST' && statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+function codeOf(error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

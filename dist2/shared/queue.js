@@ -1,0 +1,133 @@
+// The queue carries ids, and nothing but ids: the ledger is the truth, a job only a hint that a member may be begun.
+// So jobs are tried once, removed when over, and a doubled or lost one does no harm. A queue a lane: what must not wait for
+// other work has a queue and slots of its own. The only file that knows BullMQ.
+import { setTimeout as wait } from 'node:timers/promises';
+import { Queue, Worker } from 'bullmq';
+import { z } from 'zod';
+import { MEMBER_LANES } from './lane.js';
+import { openRedis } from './redis/connect.js';
+/** The payload's major stands in the queue's name: workers of another major never see the job. */
+const PAYLOAD_MAJOR = 2;
+/** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
+const LIGHT_AT_ONCE = 8;
+const jobSchema = z.strictObject({
+    run: z.string(),
+    stage: z.enum(['rollout', 'verify']),
+    /** Pairs of group and member. */
+    members: z
+        .array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]))
+        .min(1)
+        .max(LIGHT_AT_ONCE),
+});
+const prefixOf = (realm) => `{farm:${realm}}`;
+const nameOf = (lane) => `${lane}-v${PAYLOAD_MAJOR}`;
+// Jobs are removed when over; the queue's own event stream is not read by anybody.
+const STREAMS = { events: { maxLen: 100 } };
+const JOB = { attempts: 1, removeOnComplete: true, removeOnFail: true };
+/** Queues one realm's members. */
+export class MemberQueue {
+    queues;
+    connection;
+    constructor(place, realm, extra = {}) {
+        this.connection = openRedis(place, extra);
+        const make = (lane) => {
+            const queue = new Queue(nameOf(lane), {
+                connection: this.connection,
+                prefix: prefixOf(realm),
+                streams: STREAMS,
+            });
+            queue.on('error', () => { });
+            return queue;
+        };
+        this.queues = { rollout: make('rollout'), light: make('light'), verify: make('verify') };
+    }
+    /**
+     * Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for;
+     * one that is to be alone travels by itself.
+     */
+    async add(run, members) {
+        const adding = MEMBER_LANES.map(async (lane) => {
+            const stage = lane === 'verify' ? 'verify' : 'rollout';
+            const all = members.filter((m) => m.lane === lane && m.alone !== true);
+            const size = lane === 'light' ? LIGHT_AT_ONCE : 1;
+            const together = Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
+            const single = members.filter((m) => m.lane === lane && m.alone === true).map((m) => [m]);
+            const jobs = [...single, ...together].map((some) => {
+                const { group, member, next } = some[0];
+                const more = some.length > 1 ? `x${some.length}` : '';
+                return {
+                    name: stage,
+                    data: { run, stage, members: some.map((m) => [m.group, m.member]) },
+                    opts: { ...JOB, jobId: `${run}-${group}-${member}${more}-a${next}-${stage}` },
+                };
+            });
+            if (jobs.length > 0)
+                await this.queues[lane].addBulk(jobs);
+        });
+        await Promise.all(adding);
+    }
+    /** Jobs that wait or are at work, by queue and state. */
+    async counts() {
+        const counts = {};
+        for (const lane of MEMBER_LANES) {
+            const { waiting = 0, wait = waiting, active = 0 } = await this.queues[lane].getJobCounts('wait', 'active');
+            counts[`${lane}_waiting`] = wait;
+            counts[`${lane}_active`] = active;
+        }
+        return counts;
+    }
+    /** Removes everything of a private realm, when its run is over. */
+    async obliterate() {
+        for (const queue of Object.values(this.queues))
+            await queue.obliterate({ force: true });
+    }
+    /** Does not wait long for a Redis that is away. */
+    async close() {
+        const closing = Promise.all(Object.values(this.queues).map((queue) => queue.close().catch(() => { })));
+        await Promise.race([closing, wait(CLOSE_MS, undefined, { ref: false })]);
+        this.connection.disconnect();
+    }
+}
+const CLOSE_MS = 1_000;
+const LOCKS = /could not renew lock|missing lock|lock mismatch/i;
+/** Calls `work` for each job of a lane, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
+export function consume(place, realm, lane, concurrency, work, onError) {
+    const connection = openRedis(place);
+    const worker = new Worker(nameOf(lane), async (job) => {
+        const parsed = jobSchema.safeParse(job.data);
+        // Not ours, or of another version: the ledger never heard of it, and dropping it loses nothing.
+        if (!parsed.success)
+            return onError(new Error(`a job that is not ours in ${nameOf(lane)}: ${job.id ?? '?'}`));
+        try {
+            await work(parsed.data);
+        }
+        catch (error) {
+            onError(error);
+        }
+    }, {
+        connection,
+        prefix: prefixOf(realm),
+        concurrency,
+        // A lock says nothing about death (the ledger's lease does): short, often renewed, and never the end of a job.
+        lockDuration: 8_000,
+        lockRenewTime: 1_000,
+        stalledInterval: 2_000,
+        maxStalledCount: 1_000_000,
+        drainDelay: 1,
+    });
+    // A lock that is lost is no event here: the ledger's token decides.
+    worker.on('error', (error) => {
+        if (!LOCKS.test(error.message))
+            onError(error);
+    });
+    return {
+        drain: async () => {
+            await worker.close(false);
+            connection.disconnect();
+        },
+        close: async () => {
+            await worker.close(true);
+            connection.disconnect();
+        },
+    };
+}

@@ -1,0 +1,138 @@
+// What a run is, as one canonical document: two readings of equal content give equal bytes. Files stand in it by
+// the hash of their content; the store does not (where results lie is not what they are), nor do names of files.
+// A run id that is used again must come with the same document.
+import { sha256 } from '../claim.js';
+import { dumpJson, toValue } from '../json/json.js';
+import { isMap, mapOf, sameValue } from '../json/value.js';
+/** Sections that the farm keeps for trainers and does not read. */
+const KEPT = ['training', 'dataset', 'eval'];
+export function runDocument(spec, root, tasks, policy) {
+    const { groups, sandbox, limits } = spec;
+    const document = new Map([
+        ['name', spec.name],
+        ['seed', spec.seed],
+        ['group_size', BigInt(spec.groupSize)],
+        ['tasks', contentOf(tasks)],
+        ['policy', policyDocument(policy)],
+        ['max_steps', BigInt(spec.maxSteps)],
+        [
+            'groups',
+            plain({ close: groups.close, at_least: groups.atLeast, deadline_s: groups.deadlineS, refill: groups.refill }),
+        ],
+        [
+            'sandbox',
+            plain({
+                image: sandbox.image,
+                memory_mb: sandbox.memoryMb,
+                cpus: sandbox.cpus,
+                pids: sandbox.pids,
+                tmpfs_mb: sandbox.tmpfsMb,
+                network: sandbox.network,
+                timeout_s: sandbox.timeoutS,
+                output_kb: sandbox.outputKb,
+                exec: sandbox.exec,
+                runtime: sandbox.runtime,
+                isolation: sandbox.isolation,
+            }),
+        ],
+        ['advantage', spec.advantage],
+        ['audit', plain({ fraction: 0 })],
+        [
+            'limits',
+            plain({
+                in_flight: limits.inFlight,
+                verifier_calls: limits.verifierCalls,
+                policy_tokens: limits.policyTokens,
+                paused_s: limits.pausedS,
+            }),
+        ],
+    ]);
+    if (spec.verifier !== null)
+        document.set('verifier', verifierValue(spec.verifier, root));
+    return keep(document, root);
+}
+/** A file with ambertrace-rlvr's sections alone. */
+export function verifierDocument(config, root) {
+    return keep(mapOf({ verifier: verifierValue(config, root) }), root);
+}
+/** `seed: 1 → 2`, a line for each field that differs. */
+export function diffDocuments(before, after) {
+    const lines = [];
+    const compare = (a, b, path) => {
+        if (a !== undefined && b !== undefined && sameValue(a, b))
+            return;
+        if (isMap(a) && isMap(b)) {
+            if (a.has('sha256') && b.has('sha256') && a.get('sha256') !== b.get('sha256')) {
+                lines.push(`${path}: the content changed (sha256 ${brief(a.get('sha256'))} → ${brief(b.get('sha256'))})`);
+                return;
+            }
+            for (const key of new Set([...a.keys(), ...b.keys()]))
+                compare(a.get(key), b.get(key), path === '' ? key : `${path}.${key}`);
+            return;
+        }
+        lines.push(`${path}: ${brief(a)} → ${brief(b)}`);
+    };
+    compare(before, after, '');
+    return lines;
+}
+function brief(value) {
+    if (value === undefined)
+        return '(nothing)';
+    const text = typeof value === 'string' ? value : dumpJson(value);
+    return text.length > 40 ? `${text.slice(0, 12)}…` : text;
+}
+function contentOf(file) {
+    return mapOf({ sha256: file.sha256, lines: BigInt(file.count) });
+}
+function policyDocument(policy) {
+    if (policy.kind === 'completions')
+        return mapOf({ kind: policy.kind, completions: contentOf(policy.file), cycle: policy.cycle });
+    const content = dumpJson(policy.actions, { compact: true });
+    const actions = mapOf({ sha256: sha256(content), count: BigInt(policy.actions.length) });
+    return mapOf({ kind: policy.kind, actions });
+}
+// The address may come from the environment; a run may be resumed with the verifier somewhere else.
+function verifierValue(config, root) {
+    const domain = root.get('domain');
+    const own = isMap(domain) && domain.has('base_url');
+    return plain({
+        platform_id: config.platformId,
+        base_url: own ? config.baseUrl : null,
+        parser: parserData(config.parser),
+        weights: config.weights,
+        clip: [...config.clip],
+        floor: config.floor,
+        batch_size: config.batchSize,
+        max_concurrency: config.maxConcurrency,
+        cache: config.cache,
+        // Only where it is given: a run that was begun without it is the same run.
+        ...(config.requestsPerSecond === null ? {} : { requests_per_second: config.requestsPerSecond }),
+    });
+}
+/** By the names that the file has for them. */
+function parserData(parser) {
+    const query = { query_template: parser.queryTemplate };
+    if (parser.kind === 'regex_block')
+        return { kind: parser.kind, answer_pattern: parser.answerPattern, fact_pattern: parser.factPattern, ...query };
+    const { answerKey, factsKey, relationsKey } = parser;
+    return { kind: parser.kind, answer_key: answerKey, facts_key: factsKey, relations_key: relationsKey, ...query };
+}
+function keep(document, root) {
+    for (const key of KEPT) {
+        const value = root.get(key);
+        if (value !== undefined && value !== null)
+            document.set(key, finite(value));
+    }
+    return document;
+}
+function plain(data) {
+    return finite(toValue(data));
+}
+// The document is strict JSON, and what trainers keep in their sections need not be.
+function finite(value) {
+    if (typeof value === 'number')
+        return Number.isFinite(value) ? value : String(value);
+    if (Array.isArray(value))
+        return value.map(finite);
+    return isMap(value) ? new Map([...value].map(([key, child]) => [key, finite(child)])) : value;
+}

@@ -1,0 +1,144 @@
+// Content and where it lies. One rule: the object at `objectKey(HEX)` is exactly the content whose hash is HEX,
+// never an encoding of it. Its bytes then depend on nobody's compressor, every writer writes the same, and a
+// trajectory opens in any tool as it lies. What is small when compressed travels in `accept` instead and ends in
+// its shard's pack. Refuses content whose stored bytes, size or hash differ in anything.
+import { createHash, webcrypto } from 'node:crypto';
+import { promisify } from 'node:util';
+import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import { claimOf, objectKey, packKey, sha256 } from '../claim.js';
+import { inputError, messageOf } from '../errors.js';
+/** Compressed content up to this many bytes travels in `accept`. */
+export const INLINE_CONTENT_BYTES = 1536;
+/** Longer content is not even tried: it becomes an object of its own. */
+const INLINE_TRY_BYTES = 64 * 1024;
+/** Above this, hashing and compressing leave the event loop. */
+const AWAY_BYTES = 256 * 1024;
+/** Objects are hashed in pieces of this size: an object may be larger than memory likes. */
+const PIECE_BYTES = 4 * 1024 * 1024;
+const hex = z.string().regex(/^[0-9a-f]{64}$/);
+const stored = {
+    sha256: hex,
+    bytes: z.int().nonnegative(),
+    stored_bytes: z.int().nonnegative(),
+    stored_sha256: hex,
+    enc: z.enum(['identity', 'gzip']),
+};
+/** Where a claim's content lies, and what is stored there. */
+export const placementSchema = z.union([
+    z.strictObject({ ...stored, object: z.string() }),
+    z.strictObject({ ...stored, pack: hex, offset: z.int().nonnegative() }),
+]);
+/** Where a claim lies that no index places: an object of its own. */
+export function ownObject(claim) {
+    return {
+        sha256: claim.sha256,
+        bytes: claim.bytes,
+        stored_bytes: claim.bytes,
+        stored_sha256: claim.sha256,
+        enc: 'identity',
+        object: objectKey(claim.sha256),
+    };
+}
+/** Puts content away, before it is claimed: durable on return, or small enough to travel as `inline` (gzip) in `accept`. */
+export async function putContent(store, content) {
+    if (content.byteLength <= INLINE_TRY_BYTES) {
+        const inline = gzipSteadySync(content);
+        if (inline.byteLength <= INLINE_CONTENT_BYTES)
+            return { claim: claimOf(content), inline };
+    }
+    const digest = await sha256Away(content);
+    await store.put(objectKey(digest), content);
+    return { claim: { key: `sha256/${digest}`, sha256: digest, bytes: content.byteLength }, inline: null };
+}
+/** The content of a claim, verified in stored and in plain form. Throws FarmError (exit 2) that says what is wrong with it. */
+export async function readContent(store, claim, where = ownObject(claim)) {
+    const key = 'pack' in where ? packKey(where.pack) : where.object;
+    const bytes = await store.get(key, 'pack' in where ? { offset: where.offset, length: where.stored_bytes } : undefined);
+    const result = bytes === null ? { fault: `${key} is not there` } : await decodeContent(bytes, claim, where);
+    if ('content' in result)
+        return result.content;
+    throw inputError('content_broken', `${claim.key} in ${store.address}: ${result.fault}`, 'verify-run names all that is broken in a run');
+}
+/** The content of what travelled inline, verified. Throws where it is not what the claim says. */
+export async function readInline(inline, claim) {
+    const plain = await gunzipBounded(inline, claim.bytes);
+    if ('fault' in plain)
+        throw inputError('content_broken', `${claim.key}, inline: ${plain.fault}`);
+    if (claimOf(plain.content).sha256 !== claim.sha256)
+        throw inputError('content_broken', `${claim.key}, inline: another content`);
+    return plain.content;
+}
+/** Stored bytes to content, with every check that a placement and a claim allow. Never throws. */
+export async function decodeContent(bytes, claim, where) {
+    if (bytes.byteLength !== where.stored_bytes)
+        return { fault: `${bytes.byteLength} stored bytes where ${where.stored_bytes} are promised` };
+    const storedHash = await sha256Away(bytes);
+    if (storedHash !== where.stored_sha256)
+        return { fault: `its stored bytes have the hash ${storedHash}` };
+    if (where.bytes !== claim.bytes)
+        return { fault: `the index says ${where.bytes} bytes, the claim ${claim.bytes}` };
+    let content = bytes;
+    if (where.enc === 'gzip') {
+        const plain = await gunzipBounded(bytes, claim.bytes);
+        if ('fault' in plain)
+            return plain;
+        content = plain.content;
+    }
+    if (content.byteLength !== claim.bytes)
+        return { fault: `${content.byteLength} bytes of content where ${claim.bytes} are claimed` };
+    const hash = where.enc === 'identity' ? storedHash : await sha256Away(content);
+    return hash === claim.sha256 ? { content } : { fault: `its content has the hash ${hash}` };
+}
+/** What is wrong with an object that holds exactly the claimed content, or null. Reads in pieces; throws only where the store cannot be read. */
+export async function checkObject(store, key, digest, bytes) {
+    const size = await store.head(key);
+    if (size === null)
+        return `${key} is not there`;
+    if (size !== bytes)
+        return `${key} has ${size} bytes where ${bytes} are claimed`;
+    const hash = createHash('sha256');
+    for (let offset = 0; offset < size; offset += PIECE_BYTES) {
+        const piece = await store.get(key, { offset, length: PIECE_BYTES });
+        if (piece === null)
+            return `${key} is not there`;
+        hash.update(piece);
+    }
+    const found = hash.digest('hex');
+    return found === digest ? null : `${key} has the hash ${found}`;
+}
+/** gzip of the same bytes for the same content: fixed level, no time, no mark of the operating system. */
+export async function gzipSteady(content) {
+    return content.byteLength > AWAY_BYTES
+        ? withoutSystem(await promisify(gzip)(content, GZIP))
+        : gzipSteadySync(content);
+}
+const GZIP = { level: 6, memLevel: 8, windowBits: 15, strategy: constants.Z_DEFAULT_STRATEGY };
+function gzipSteadySync(content) {
+    return withoutSystem(gzipSync(content, GZIP));
+}
+function withoutSystem(bytes) {
+    bytes[9] = 255;
+    return bytes;
+}
+/** Never throws, and never inflates beyond what is expected. */
+export async function gunzipBounded(bytes, maxBytes) {
+    const options = { maxOutputLength: maxBytes + 1 };
+    try {
+        const content = maxBytes > AWAY_BYTES
+            ? await promisify(gunzip)(bytes, options)
+            : gunzipSync(bytes, options);
+        return content.byteLength > maxBytes ? { fault: `it inflates to more than ${maxBytes} bytes` } : { content };
+    }
+    catch (error) {
+        return error instanceof RangeError
+            ? { fault: `it inflates to more than ${maxBytes} bytes` }
+            : { fault: `it is not sound gzip (${messageOf(error)})` };
+    }
+}
+/** SHA-256, in another thread where the content is large. */
+export async function sha256Away(content) {
+    if (content.byteLength <= AWAY_BYTES)
+        return sha256(content);
+    return Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex');
+}

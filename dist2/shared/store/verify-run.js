@@ -1,0 +1,124 @@
+// Accounts for a finished run from the store alone: the manifest, that its folder holds exactly what it lists, the
+// plan, every shard, every record, every claim; each (group, member) exactly once. Every fault is one line that
+// names the file or the claim. What is broken, cut or gone never throws: it is what is looked for.
+import { messageOf } from '../errors.js';
+import { parseManifest } from './manifest.js';
+import { genesis, manifestKey, nextLink, runPrefix, shardIndexKey, shardKey } from './shard-name.js';
+import { sumCounts } from './shard-record.js';
+import { Account, ranges } from './verify-account.js';
+import { memberRules } from './verify-member.js';
+import { verifyPlan } from './verify-plan.js';
+import { verifyShard } from './verify-shard.js';
+export async function verifyRun(store, run) {
+    const started = performance.now();
+    const account = new Account(store);
+    const counts = await verify(account, run);
+    return {
+        ok: account.faultCount === 0,
+        faults: account.lines(),
+        groups: counts.groups,
+        members: counts.members,
+        completed: counts.completed,
+        noResult: counts.no_result,
+        seconds: (performance.now() - started) / 1000,
+    };
+}
+async function verify(account, run) {
+    const manifest = await readManifest(account, run);
+    if (manifest === null)
+        return sumCounts([]);
+    await verifyListing(account, manifest);
+    verifyRanges(account, manifest);
+    const tasks = await verifyPlan(account, manifest.plan);
+    await account.objects(manifest.inputs, 'inputs in the manifest');
+    const planned = tasks ? manifest.plan.groups : 0;
+    const rules = memberRules(manifest.spec);
+    const reading = { account, manifest, tasks, rules, seen: new Uint8Array(planned) };
+    const all = [];
+    let link = genesis(run, manifest.incarnation);
+    for (const entry of manifest.shards) {
+        try {
+            const counts = await verifyShard(reading, entry, link);
+            if (counts)
+                all.push(counts);
+        }
+        catch (error) {
+            account.fault(`${shardKey(run, entry.number, entry.sha256)}: ${messageOf(error)}`);
+        }
+        link = nextLink(link, entry.sha256, entry.index_sha256);
+    }
+    if (link !== manifest.link)
+        account.fault(`${manifestKey(run)}: its link is not that of its shards`);
+    const counts = sumCounts(all);
+    verifyTotals(reading, counts);
+    return counts;
+}
+async function readManifest(account, run) {
+    const key = manifestKey(run);
+    let bytes;
+    try {
+        bytes = await account.store.get(key);
+    }
+    catch (error) {
+        account.fault(`${key}: ${messageOf(error)}`);
+        return null;
+    }
+    if (bytes === null) {
+        account.fault('manifest.json is not there: the run is not finished');
+        return null;
+    }
+    const parsed = parseManifest(bytes);
+    if ('fault' in parsed)
+        account.fault(`${key}: ${parsed.fault}`);
+    else if (parsed.manifest.run === run)
+        return parsed.manifest;
+    else
+        account.fault(`${key}: is the manifest of run ${parsed.manifest.run}`);
+    return null;
+}
+/** The run's folder holds the manifest and what it lists, and nothing else. */
+async function verifyListing(account, manifest) {
+    const { run } = manifest;
+    const known = new Set([manifestKey(run)]);
+    for (const { number, sha256 } of manifest.shards)
+        known.add(shardKey(run, number, sha256)).add(shardIndexKey(run, number, sha256));
+    try {
+        for await (const { key } of account.store.list(runPrefix(run)))
+            if (!known.has(key))
+                account.fault(`${key}: is not part of the run (extra, doubled or moved)`);
+        for await (const folder of account.store.emptyFolders?.(runPrefix(run)) ?? [])
+            account.fault(`${folder}: is an empty folder, and not part of the run`);
+    }
+    catch (error) {
+        account.fault(`${runPrefix(run)}: cannot be listed: ${messageOf(error)}`);
+    }
+}
+function verifyRanges(account, manifest) {
+    const key = manifestKey(manifest.run);
+    let next = 1;
+    for (const [i, shard] of manifest.shards.entries()) {
+        if (shard.number !== i)
+            account.fault(`${key}: shard ${shard.number} stands where ${i} should`);
+        if (shard.from_seq !== next || shard.to_seq - shard.from_seq + 1 !== shard.records)
+            account.fault(`${key}: shard ${shard.number} has seq ${shard.from_seq} to ${shard.to_seq} and ${shard.records} records, and ${next} is next`);
+        next = shard.to_seq + 1;
+    }
+}
+function verifyTotals(reading, counts) {
+    const { account, manifest, seen, tasks } = reading;
+    const key = manifestKey(manifest.run);
+    if (tasks) {
+        const absent = [];
+        for (const [group, flag] of seen.entries())
+            if (!flag)
+                absent.push(group);
+        if (absent.length > 0)
+            account.fault(`run ${manifest.run}: ${absent.length} planned groups have no record: ${ranges(absent)}`);
+    }
+    const promised = manifest.counts;
+    for (const name of ['groups', 'members', 'completed', 'no_result'])
+        if (promised[name] !== counts[name])
+            account.fault(`${key}: promises ${promised[name]} ${name}, the records have ${counts[name]}`);
+    if (JSON.stringify(sumCounts([promised]).by_cause) !== JSON.stringify(counts.by_cause))
+        account.fault(`${key}: its counts by cause are not those of the records`);
+}

@@ -1,0 +1,211 @@
+// The trajectory: crucible's record of one episode, its file format v3 byte for byte, its fingerprint, and a reader
+// for v1, v2 and v3. What an older format could not know stays unrecorded. The reader refuses what is no such file
+// (wrong structure, unknown keys, a key given twice, sums over what is no number) with one line, never a stack trace.
+import { createHash } from 'node:crypto';
+import { inputError } from './errors.js';
+import { dumpJson, JsonError, parseJson } from './json/json.js';
+import { isMap, pyEqual } from './json/value.js';
+import { repr } from './python/text.js';
+import { pyDecode } from './python/utf8.js';
+export const FORMAT_VERSION = 3n;
+const TRANSITION_KEYS = ['observation', 'action', 'reward', 'done', 'info', 'digest'];
+const TRAJECTORY_KEYS = [
+    'env_id',
+    'seed',
+    'initial_observation',
+    'env_config',
+    'transitions',
+    'total_reward',
+    'final_observation',
+];
+/** Deeper than anything that the farm records: an action nests at most 900 levels, and stands inside this file. */
+const MAX_DEPTH = 1_000;
+/** Python's running sum of the rewards as they were added, from 0.0. */
+export function totalReward(rewards) {
+    let total = 0;
+    for (const reward of rewards)
+        total += reward;
+    return total;
+}
+/** The file's bytes, as `Trajectory.save` writes them. Made in pieces: together they may be longer than a string can be. */
+export function serializeTrajectory(trajectory) {
+    const chunks = [];
+    const put = (text) => {
+        chunks.push(Buffer.from(text, 'latin1'));
+    };
+    const at = (value, level) => dumpJson(value, { sortKeys: true, indent: 2 }).replaceAll('\n', `\n${'  '.repeat(level)}`);
+    put('{\n  "trajectory": {');
+    topFields(trajectory).forEach(([key, value], i) => {
+        put(`${i === 0 ? '' : ','}\n    ${dumpJson(key)}: `);
+        if (key !== 'transitions')
+            put(at(value, 2));
+        else if (trajectory.transitions.length === 0)
+            put('[]');
+        else {
+            trajectory.transitions.forEach((transition, n) => {
+                put(n === 0 ? '[\n      {' : ',\n      {');
+                transitionFields(transition).forEach(([name, part], k) => {
+                    put(`${k === 0 ? '' : ','}\n        ${dumpJson(name)}: `);
+                    put(at(part, 4));
+                });
+                put('\n      }');
+            });
+            put('\n    ]');
+        }
+    });
+    put('\n  },\n  "version": 3\n}');
+    return Buffer.concat(chunks);
+}
+/** The hash over the canonical text, without envelope: a stable id for exactly this episode. */
+export function fingerprint(trajectory) {
+    const hash = createHash('sha256');
+    for (const piece of canonicalPieces(trajectory))
+        hash.update(piece, 'latin1');
+    return hash.digest('hex');
+}
+/** `Trajectory.to_json`: the text that is hashed. */
+export function canonicalText(trajectory) {
+    return [...canonicalPieces(trajectory)].join('');
+}
+function* canonicalPieces(trajectory) {
+    let first = true;
+    for (const [key, value] of topFields(trajectory)) {
+        yield `${first ? '{' : ', '}${dumpJson(key)}: `;
+        first = false;
+        if (key !== 'transitions')
+            yield dumpJson(value, { sortKeys: true });
+        else {
+            yield '[';
+            let begun = false;
+            for (const transition of trajectory.transitions) {
+                if (begun)
+                    yield ', ';
+                begun = true;
+                let inside = false;
+                for (const [name, part] of transitionFields(transition)) {
+                    yield `${inside ? ', ' : '{'}${dumpJson(name)}: `;
+                    inside = true;
+                    yield dumpJson(part, { sortKeys: true });
+                }
+                yield '}';
+            }
+            yield ']';
+        }
+    }
+    yield '}';
+}
+/** In sorted order, as both encodings have them. The transitions are written by the callers. */
+function topFields(t) {
+    const fields = [
+        ['env_config', t.envConfig === undefined ? new Map() : t.envConfig],
+        ['env_id', t.envId],
+    ];
+    if (t.finalObservation !== undefined)
+        fields.push(['final_observation', t.finalObservation]);
+    fields.push(['initial_observation', t.initialObservation], ['seed', t.seed], ['total_reward', t.totalReward]);
+    fields.push(['transitions', null]);
+    return fields;
+}
+function transitionFields(t) {
+    return [
+        ['action', t.action],
+        ['digest', t.digest],
+        ['done', t.done],
+        ['info', t.info],
+        ['observation', t.observation],
+        ['reward', t.reward],
+    ];
+}
+/** What the record says against itself: a total that is not the sum of its rewards. */
+export function integrityMismatches(trajectory) {
+    const sum = trajectory.transitions.map((t) => t.reward).reduce(pyAdd, 0n);
+    // An infinite total is equal to itself, and still no reward.
+    if (pyEqual(sum, trajectory.totalReward) && Number.isFinite(Number(sum)))
+        return [];
+    return [`total reward: recorded ${repr(trajectory.totalReward)} != sum of step rewards ${repr(sum)}`];
+}
+/** Python's `a + b` of numbers: ints stay exact, a float on either side makes a float. */
+function pyAdd(a, b) {
+    if (typeof a !== 'number' && typeof b !== 'number')
+        return BigInt(a) + BigInt(b);
+    return Number(a) + Number(b);
+}
+/** Reads a saved trajectory. `name` is what the messages call it. Throws FarmError (exit 2, `trajectory_invalid`). */
+export function parseTrajectory(content, name = 'trajectory') {
+    const refuse = (message) => inputError('trajectory_invalid', `${name}: ${message}`);
+    let text = content;
+    if (typeof text !== 'string') {
+        const decoded = pyDecode(text);
+        if (!decoded.ok)
+            throw refuse(`not UTF-8: ${decoded.error}`);
+        text = decoded.text;
+    }
+    let envelope;
+    try {
+        envelope = parseJson(text, { duplicates: 'error', maxDepth: MAX_DEPTH });
+    }
+    catch (error) {
+        if (error instanceof JsonError)
+            throw refuse(`not JSON: ${error.message}`);
+        throw error;
+    }
+    const fault = (message) => {
+        throw refuse(message);
+    };
+    if (!isMap(envelope))
+        return fault('the file must hold an object with version and trajectory');
+    const version = envelope.get('version') ?? null;
+    // As in Python, 3.0 and true count here; `replay` does not let them pass.
+    if (![1n, 2n, 3n].some((known) => pyEqual(version, known))) {
+        return fault(`unsupported trajectory format version ${repr(version)} (this build reads versions [1, 2, 3])`);
+    }
+    const body = envelope.get('trajectory');
+    if (!isMap(body))
+        return fault(body === undefined ? 'the key trajectory is missing' : 'trajectory must be an object');
+    refuseUnknown(envelope, ['version', 'trajectory'], 'the file', fault);
+    refuseUnknown(body, TRAJECTORY_KEYS, 'trajectory', fault);
+    for (const key of ['env_id', 'seed', 'initial_observation']) {
+        if (!body.has(key))
+            fault(`trajectory.${key} is missing`);
+    }
+    const steps = body.has('transitions') ? body.get('transitions') : [];
+    if (!Array.isArray(steps))
+        return fault('trajectory.transitions must be a list');
+    const total = body.has('total_reward') ? body.get('total_reward') : 0;
+    if (!isNumber(total))
+        fault('trajectory.total_reward must be a number');
+    return {
+        version,
+        envId: body.get('env_id'),
+        seed: body.get('seed'),
+        initialObservation: body.get('initial_observation'),
+        envConfig: body.has('env_config')
+            ? body.get('env_config')
+            : pyEqual(version, 1n)
+                ? undefined
+                : new Map(),
+        transitions: steps.map((step, i) => readTransition(step, `trajectory.transitions[${i}]`, fault)),
+        totalReward: total,
+        finalObservation: body.get('final_observation'),
+    };
+}
+function readTransition(step, path, fault) {
+    if (!isMap(step))
+        return fault(`${path} must be an object`);
+    for (const key of TRANSITION_KEYS)
+        if (!step.has(key))
+            fault(`${path}.${key} is missing`);
+    refuseUnknown(step, TRANSITION_KEYS, path, fault);
+    const [observation, action, reward, done, info, digest] = TRANSITION_KEYS.map((key) => step.get(key));
+    if (!isNumber(reward))
+        fault(`${path}.reward must be a number`);
+    return { observation, action, reward, done, info, digest };
+}
+function refuseUnknown(map, known, path, fault) {
+    for (const key of map.keys())
+        if (!known.includes(key))
+            fault(`${path} has the unknown key ${repr(key)}`);
+}
+function isNumber(value) {
+    return typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean';
+}

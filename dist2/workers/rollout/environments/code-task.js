@@ -1,0 +1,226 @@
+// `code-task`: edit a small repository until its check passes. crucible's environment with the check as data: a command
+// that must exit 0 over the files and the check's own hidden files, which win over every edit. No agent's process ever
+// runs before it: edits are data. How a check is judged is read off the task (check-shape.ts): apart, in process with a
+// proof that it came to its end, or by its exit status alone; the certificate says which (docs/grades.md).
+import { EnvironmentError, } from '../../../shared/environment.js';
+import { parseJson } from '../../../shared/json/json.js';
+import { compareCodePoints, isMap, mapOf } from '../../../shared/json/value.js';
+import { repr, surrogateFault, typeName } from '../../../shared/python/text.js';
+import { layFiles, safePath } from '../../../shared/safe-path.js';
+import { GRADE_LEVELS } from '../../../shared/sandbox.js';
+import { checkShape } from '../../../shared/spec/check-shape.js';
+import { clearOf } from '../sandbox/grading.js';
+import { diagnosticsOf, stepLimit } from './box-command.js';
+import { fencedBlock } from './fenced-block.js';
+import { lostBoxStep, missedStep } from './missed-step.js';
+import { filesDigest } from './state-digest.js';
+import { taskFacts } from './task-names.js';
+const MISS = -0.1;
+/** Edits may add this much to the task's own files: each step's observation repeats them all. */
+const GROWTH_BYTES = 16 * 1024 * 1024;
+export class CodeTaskEnvironment {
+    name = 'code-task';
+    grade;
+    settings;
+    context;
+    current = new Map();
+    passed = false;
+    constructor(config, context) {
+        this.settings = config;
+        this.context = context;
+        const check = config.get('check');
+        this.grade = check.get('kind');
+    }
+    get warm() {
+        const check = this.settings.get('check');
+        return check.get('warm') === 'python3' && this.grade !== 'exit' ? 'python3' : null;
+    }
+    async reset(_seed) {
+        this.current = new Map(this.initial());
+        this.passed = false;
+        return mapOf({ task: this.settings.get('task') ?? null, files: new Map(this.current) });
+    }
+    async step(action) {
+        const edits = editsOf(action);
+        const next = new Map(this.current);
+        if (edits.ok)
+            for (const [path, content] of edits.edits)
+                next.set(path, content);
+        const fault = edits.ok ? this.refusal(next) : edits.error;
+        if (fault !== null)
+            return missedStep(MISS, fault, { info: { passed: this.passed } });
+        this.current = next;
+        const graded = await this.gradeCurrent();
+        this.passed = graded.passed;
+        return {
+            observation: mapOf({ files: new Map(this.current) }),
+            reward: this.passed ? 1 : MISS,
+            done: this.passed,
+            info: mapOf({ passed: this.passed }),
+            diagnostics: graded.diagnostics,
+        };
+    }
+    lostBox(lost) {
+        return lostBoxStep(MISS, lost, { passed: false });
+    }
+    digest() {
+        return filesDigest(this.current, this.passed);
+    }
+    config() {
+        return this.settings;
+    }
+    /** A JSON object of path and text, else the new content of the task's first file. */
+    parseCompletion(text) {
+        const block = fencedBlock(text);
+        try {
+            const value = parseJson(block);
+            if (isMap(value) && [...value.values()].every((content) => typeof content === 'string'))
+                return value;
+        }
+        catch {
+            // no JSON: the file itself
+        }
+        return mapOf({ [[...this.initial().keys()][0]]: block });
+    }
+    async gradeCurrent() {
+        const check = this.settings.get('check');
+        // In path order, as a saved file has them: two spellings of one path must not depend on who wrote first.
+        const laid = layFiles([...this.current].sort(([a], [b]) => compareCodePoints(a, b)));
+        if (!laid.ok)
+            return { passed: false, diagnostics: laid.escape ? ['escape'] : [] };
+        const own = layFiles(check.get('files'));
+        if (!own.ok)
+            throw new EnvironmentError(`the check's own files cannot be laid: ${own.error}`);
+        const owned = [...this.initial().keys()].flatMap(pathOf);
+        const box = await this.context.box();
+        const shape = checkShape(check);
+        if (check.get('kind') === 'exit' || shape.level === 'exit') {
+            const files = clearOf(laid.files, [...own.files.keys()], new Set(owned));
+            return this.gradeByExit(box, check, new Map([...files, ...own.files]));
+        }
+        const grade = await box.grade({
+            kind: check.get('kind'),
+            interpreter: shape.interpreter,
+            file: shape.file,
+            module: shape.module,
+            argv: shape.argv,
+            files: laid.files,
+            hidden: own.files,
+            own: owned,
+            task: taskFacts(this.statement(), this.initial(), own.files),
+            warm: check.get('warm') === 'python3',
+            ...this.bounds(check),
+        });
+        if (grade.status === 'not_laid')
+            return this.notLaid(grade, grade.hidden);
+        this.lower(grade.level);
+        if (grade.cause === 'launch')
+            throw new EnvironmentError(grade.launchError?.message ?? 'the check was not started');
+        const diagnostics = diagnosticsOf(grade);
+        if (grade.candidateSignal !== null && !diagnostics.includes('signal'))
+            diagnostics.push('signal');
+        return { passed: grade.passed, diagnostics };
+    }
+    async gradeByExit(box, check, files) {
+        await box.reset();
+        const written = await box.write(files);
+        const hidden = check.get('files');
+        if (!written.ok)
+            return this.notLaid(written, [...hidden.keys()].flatMap(pathOf).includes(written.path));
+        const argv = check.get('command');
+        const result = await box.run({ argv, ...this.bounds(check) });
+        this.lower('exit');
+        const imageAtFault = box.isolation !== 'subprocess' && !couldBeTheAgents(argv[0], hidden);
+        if (result.cause === 'launch' && imageAtFault)
+            throw new EnvironmentError(`the check cannot be started: ${argv[0]}: ${result.launchError?.code ?? 'unknown'}`);
+        return { passed: result.cause === 'exit' && result.exitCode === 0, diagnostics: diagnosticsOf(result) };
+    }
+    bounds(check) {
+        const { ms } = stepLimit(this.context, check.get('timeout'));
+        return { timeoutMs: ms, outputBytes: this.context.outputBytes, signal: this.context.signal };
+    }
+    /** An episode's certificate names the weakest of its grades. */
+    lower(level) {
+        if (GRADE_LEVELS.indexOf(level) > GRADE_LEVELS.indexOf(this.grade))
+            this.grade = level;
+    }
+    notLaid(fault, hidden) {
+        if (hidden && fault.reason === 'other')
+            throw new EnvironmentError(`the check's file ${fault.path} cannot be written: ${fault.message}`);
+        const told = fault.reason === 'disk' || fault.reason === 'escape';
+        return { passed: false, diagnostics: told ? [fault.reason] : [] };
+    }
+    /** Why these files cannot be the state, or null. */
+    refusal(files) {
+        let bytes = 0;
+        for (const [path, content] of files) {
+            const fault = surrogateFault(path) ?? (typeof content === 'string' ? surrogateFault(content) : null);
+            if (fault)
+                return fault;
+            bytes += path.length + (typeof content === 'string' ? Buffer.byteLength(content) : 0);
+        }
+        const allowed = bytesOf(this.initial()) + GROWTH_BYTES;
+        return bytes > allowed ? `the files would hold ${bytes} bytes, more than the ${allowed} allowed` : null;
+    }
+    statement() {
+        const task = this.settings.get('task');
+        return typeof task === 'string' ? task : '';
+    }
+    initial() {
+        return this.settings.get('files');
+    }
+}
+function bytesOf(files) {
+    let bytes = 0;
+    for (const [path, content] of files)
+        bytes += path.length + Buffer.byteLength(content);
+    return bytes;
+}
+/** Normalised; none for a name that no file can have. */
+function pathOf(name) {
+    const place = safePath(name);
+    return place.ok ? [place.path] : [];
+}
+/** Whether the program of a check is a file that an edit can have made or unmade: then it is the agent's that it does not
+ *  start. What the image has to have, and the check's own files, are not. */
+function couldBeTheAgents(program, hidden) {
+    if (!program.includes('/'))
+        return false;
+    const inside = program.startsWith('/work/') ? program.slice('/work/'.length) : program;
+    const place = safePath(inside);
+    return place.ok && ![...hidden.keys()].flatMap(pathOf).includes(place.path);
+}
+/** `dict(action)`: an object, or a list of pairs (of two items, or of two characters), with text for keys. */
+function editsOf(action) {
+    if (isMap(action))
+        return { ok: true, edits: [...action] };
+    if (typeof action !== 'string' && !Array.isArray(action)) {
+        return { ok: false, error: `'${typeName(action)}' object is not iterable` };
+    }
+    if (typeof action === 'string') {
+        if (action === '')
+            return { ok: true, edits: [] };
+        return { ok: false, error: 'dictionary update sequence element #0 has length 1; 2 is required' };
+    }
+    const edits = [];
+    for (const [i, item] of action.entries()) {
+        const pair = typeof item === 'string'
+            ? [...item.slice(0, 6)]
+            : Array.isArray(item)
+                ? item
+                : isMap(item)
+                    ? [...item.keys()]
+                    : null;
+        if (!pair)
+            return { ok: false, error: `cannot convert dictionary update sequence element #${i} to a sequence` };
+        const length = typeof item === 'string' && item.length > 6 ? [...item].length : pair.length;
+        if (length !== 2) {
+            return { ok: false, error: `dictionary update sequence element #${i} has length ${length}; 2 is required` };
+        }
+        const [path, content] = pair;
+        if (typeof path !== 'string')
+            return { ok: false, error: `a path must be text, not ${typeName(path)} ${repr(path).slice(0, 80)}` };
+        edits.push([path, content]);
+    }
+    return { ok: true, edits };
+}

@@ -1,0 +1,86 @@
+// What runs in a box through its runner, be it a command or a grade: stdin and the frame that starts it go out, kept
+// output comes back as it is made, and the last frame says how it ended.
+import { u32 } from './channel.js';
+import { errnoName, Head } from './launch.js';
+/** On top of a command's own time: kill, reap, rest of the output; of a grade, also the start of its interpreter. */
+const GRACE_MS = 45_000;
+/** What a timer of Node can hold. */
+const LONGEST_MS = 2 ** 31 - 1;
+const CHUNK_BYTES = 64 * 1024;
+const RESULT_BYTES = 64 * 1024;
+const CAUSES = ['exit', 'signal', 'timeout', 'launch', 'aborted'];
+export async function runToEnd(link, command, start, ahead) {
+    const stdout = new Head(command.outputBytes);
+    const stderr = new Head(command.outputBytes);
+    const said = new Head(RESULT_BYTES);
+    const abort = () => void link.send('K');
+    const within = command.timeoutMs + GRACE_MS + (ahead?.withinMs ?? 0);
+    let failed = false;
+    let over = false;
+    try {
+        const end = await link.ask(true, Math.min(within, LONGEST_MS), async (done) => {
+            const input = command.stdin ?? new Uint8Array(0);
+            command.signal?.addEventListener('abort', abort, { once: true });
+            const send = async () => {
+                await ahead?.send();
+                for (let at = 0; at < input.length; at += CHUNK_BYTES)
+                    await link.send('I', input.subarray(at, at + CHUNK_BYTES));
+                await link.send(start.type, u32(command.timeoutMs), u32(command.outputBytes), ...start.parts);
+                // what came before the start had nothing to end
+                if (!over && (failed || command.signal?.aborted))
+                    abort();
+            };
+            void send();
+            return (frame) => {
+                if (frame.type === 'x' || frame.type === 'w') {
+                    if (failed || !ahead?.take(frame))
+                        return;
+                    failed = true;
+                    abort();
+                }
+                else if (frame.type === 'o')
+                    stdout.take(frame.body);
+                else if (frame.type === 'e')
+                    stderr.take(frame.body);
+                else if (frame.type === 'r')
+                    said.take(frame.body);
+                else if (frame.type === 'z') {
+                    over = true;
+                    done(frame.body);
+                }
+            };
+        });
+        command.signal?.throwIfAborted();
+        if (failed)
+            return null;
+        const candidate = end.readUInt32LE(39);
+        return {
+            result: resultOf(end, stdout, stderr),
+            said: said.content(),
+            // a wait status: the low seven bits are the signal
+            candidateSignal: candidate !== 0 && (candidate & 0x7f) !== 0 ? candidate & 0x7f : null,
+        };
+    }
+    finally {
+        command.signal?.removeEventListener('abort', abort);
+    }
+}
+function resultOf(end, stdout, stderr) {
+    const cause = CAUSES[end[0] ?? 0] ?? 'exit';
+    if (cause === 'aborted')
+        throw new Error('the command was ended without being asked to');
+    const value = end.readInt32LE(1);
+    return {
+        cause,
+        exitCode: cause === 'exit' ? value : cause === 'signal' ? -value : -1,
+        launchError: cause === 'launch' ? { code: errnoName(value), message: `cannot start: ${errnoName(value)}` } : null,
+        stdout: stdout.content(),
+        stderr: stderr.content(),
+        stdoutBytes: Number(end.readBigUInt64LE(5)),
+        stderrBytes: Number(end.readBigUInt64LE(13)),
+        oomKilled: end[29] === 1,
+        pidsExceeded: end[30] === 1,
+        diskFull: end[43] === 1,
+        wallMs: Number(end.readBigUInt64LE(21)) / 1000,
+    };
+}

@@ -1,0 +1,84 @@
+// The image a box is started from: the user's image with the runner grafted on, made once for each pair of them and
+// found again by its tag. The runner comes out of an image that set-up has built, named by the hash of its sources.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { messageOf, missingError } from '../../../shared/errors.js';
+import { EngineError } from './engine.js';
+import { DEFAULT_PATH } from './launch.js';
+/** In the checkout; the compiled sources lie as deep as these. */
+const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
+/** Mounted over in every box. */
+const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm', '/judge', '/farm'];
+const RUNNER_PATH = '/.rollout-farm-runner';
+/** 12 digits; infra/runner/build.sh computes the same. */
+export function runnerHash(folder = RUNNER_SOURCES) {
+    const hash = createHash('sha256');
+    let all;
+    try {
+        all = readdirSync(folder);
+    }
+    catch (error) {
+        throw missingError('image_missing', `the runner's sources are not at ${folder}`, 'put infra/runner of the checkout beside dist', error);
+    }
+    const names = all.filter((name) => /\.[ch]$/.test(name) || name === 'build.sh');
+    for (const name of names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {
+        const content = readFileSync(`${folder}/${name}`);
+        hash.update(`${name} ${content.length}\n`).update(content);
+    }
+    return hash.digest('hex').slice(0, 12);
+}
+export async function prepareImage(engine, image, runner) {
+    try {
+        await engine.ping(5_000);
+    }
+    catch (error) {
+        throw missingError('docker_unreachable', `the Docker engine does not answer (${messageOf(error)})`, 'start Docker, or run `./farm demo` once: it sets up what is missing', error);
+    }
+    const base = await engine.image(image);
+    if (base === null)
+        throw missingError('image_missing', `Docker has no image "${image}"`, howToGet(image));
+    const facts = await engine.facts();
+    if (base.os !== 'linux' || base.architecture !== facts.architecture)
+        throw missingError('image_unusable', `the image "${image}" is made for ${base.os}/${base.architecture}, the engine runs linux/${facts.architecture}`, `use an image for ${facts.architecture}`);
+    if (base.volumes.length > 0)
+        throw missingError('image_unusable', `the image "${image}" declares volumes (${base.volumes.join(', ')}), which would be writable without a limit`, 'use an image without VOLUME');
+    const tag = `rollout-farm/box:${base.id.replace('sha256:', '').slice(0, 12)}-${runner}`;
+    const result = {
+        imageId: base.id,
+        runnerHash: runner,
+        tag,
+        path: pathOf(base),
+        engineCpus: facts.cpus,
+        engineRuntimes: facts.runtimes,
+    };
+    if ((await engine.image(tag)) !== null)
+        return result;
+    const source = `rollout-farm/runner:${runner}`;
+    if ((await engine.image(source)) === null)
+        throw missingError('image_missing', `Docker has no image "${source}", the runner of this checkout`, howToGet(source));
+    try {
+        await engine.graft({
+            base: base.id,
+            source,
+            path: RUNNER_PATH,
+            tag,
+            folders: BOX_FOLDERS,
+            changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
+        });
+    }
+    catch (error) {
+        if (!(error instanceof EngineError))
+            throw error;
+        throw missingError('image_unusable', `the image "${image}" cannot be made fit for boxes (${error.message})`, undefined, error);
+    }
+    return result;
+}
+function howToGet(image) {
+    return image.startsWith('rollout-farm/')
+        ? 'run `./farm demo` once: it builds it'
+        : `build or pull it first (docker pull ${image})`;
+}
+function pathOf(image) {
+    return image.env.find((one) => one.startsWith('PATH='))?.slice(5) || DEFAULT_PATH;
+}

@@ -1,0 +1,95 @@
+// What both drivers ask of a command before they start it, and what they answer when it cannot be started.
+import { constants } from 'node:os';
+import { encodeText } from './box-text.js';
+export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** More than the kernel takes (2 MB in all, 128 KB for one) is its own E2BIG; this bounds what is sent to find out. */
+const LAUNCH_BYTES = 3 * 1024 * 1024;
+const STDIN_BYTES = 16 * 1024 * 1024;
+const ERRNO_NAMES = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
+export function errnoName(errno) {
+    return ERRNO_NAMES.get(errno) ?? `E${errno}`;
+}
+/** The kernel's signal numbers, `SIGKILL` → 9. */
+export function signalNumber(name) {
+    return constants.signals[name] ?? 0;
+}
+/** The whole environment of a command: nothing of ours, nothing of the image's but PATH. */
+export function commandEnvironment(command, home, path) {
+    return {
+        PATH: path,
+        HOME: home,
+        LANG: 'C.UTF-8',
+        PYTHONHASHSEED: '0',
+        PYTHONDONTWRITEBYTECODE: '1',
+        ...command.env,
+    };
+}
+export function checkLaunch(command, home, path) {
+    if (command.argv.length === 0)
+        return refused('EINVAL', 'an empty argument list');
+    if (command.argv[0] === '')
+        return refused('ENOENT', 'an empty program name');
+    const environment = Object.entries(commandEnvironment(command, home, path));
+    if (environment.some(([name]) => name === '' || name.includes('=')))
+        return refused('EINVAL', 'a variable without a usable name');
+    const argv = [];
+    const env = [];
+    let size = 0;
+    for (const [text, list] of [
+        ...command.argv.map((text) => [text, argv]),
+        ...environment.map(([name, value]) => [`${name}=${value}`, env]),
+    ]) {
+        if (text.includes('\0'))
+            return refused('EINVAL', 'a NUL byte in an argument');
+        const bytes = encodeText(text);
+        if (bytes === null)
+            return refused('EILSEQ', 'a lone surrogate in an argument');
+        size += bytes.length + 8;
+        if (size > LAUNCH_BYTES)
+            return refused('E2BIG', 'the arguments are too long');
+        list.push(bytes);
+    }
+    if ((command.stdin?.length ?? 0) > STDIN_BYTES)
+        return refused('EFBIG', 'stdin is longer than 16 MB');
+    return { status: 'usable', launch: { argv, env } };
+}
+function refused(code, message) {
+    return { status: 'refused', code, message };
+}
+export function notStarted(code, message) {
+    return {
+        cause: 'launch',
+        exitCode: -1,
+        launchError: { code, message },
+        stdout: Buffer.alloc(0),
+        stderr: Buffer.alloc(0),
+        stdoutBytes: 0,
+        stderrBytes: 0,
+        oomKilled: false,
+        pidsExceeded: false,
+        diskFull: false,
+        wallMs: 0,
+    };
+}
+/** Keeps the head of a stream and counts the rest. */
+export class Head {
+    bytes = 0;
+    #cap;
+    #chunks = [];
+    #kept = 0;
+    constructor(cap) {
+        this.#cap = cap;
+    }
+    take(chunk) {
+        this.bytes += chunk.length;
+        const room = this.#cap - this.#kept;
+        if (room <= 0)
+            return;
+        const part = chunk.length > room ? chunk.subarray(0, room) : chunk;
+        this.#chunks.push(part);
+        this.#kept += part.length;
+    }
+    content() {
+        return Buffer.concat(this.#chunks, this.#kept);
+    }
+}
