@@ -1,2 +1,0 @@
-// A fault: something that befalls the farm, and is mended.
-export {};

@@ -1,3 +1,0 @@
--- How many calls have samples that wait.
-reclaim()
-return redis.call('LLEN', K .. ':calls')

@@ -1,4 +1,0 @@
--- A command begins to drive the run: its rate is counted from here.
--- ARGV  none
-redis.call('HSET', RUN, 'sitting_accepted', int(run_field('accepted')), 'sitting_since', now(), 'draining', '0')
-return 1

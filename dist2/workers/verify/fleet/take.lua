@@ -1,4 +1,0 @@
--- Takes what is to be asked now.
--- ARGV  1 options (JSON)
-here()
-return reply()
