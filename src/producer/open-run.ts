@@ -97,7 +97,8 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       refill: spec.groups.refill,
       max_attempts: MAX_ATTEMPTS,
     });
-    if (!opened) {
+    if (opened) await ledger.setField('opened_at', String(Date.now()));
+    else {
       // Somebody else opened it meanwhile: perhaps with another spec.
       settings = readSettings((await ledger.field('settings')) as string);
       await refuseChanged(run, store, settings.documentSha256, document);

@@ -19,10 +19,12 @@ export function watchedStore(store: Store, run: string, redis: Redis, log: Log):
   return {
     address: store.address,
     put: (key, bytes) => watch.during(`to write ${key}`, store.put(key, bytes)),
+    putNew: (key, bytes) => watch.during(`to write ${key}`, store.putNew(key, bytes)),
     get: (key, range) => watch.during(`to read ${key}`, store.get(key, range)),
     head: (key) => watch.during(`to look at ${key}`, store.head(key)),
     list: (prefix) => store.list(prefix),
     ...(store.emptyFolders ? { emptyFolders: store.emptyFolders.bind(store) } : {}),
+    unfinishedPuts: () => store.unfinishedPuts(),
     delete: (key) => watch.during(`to delete ${key}`, store.delete(key)),
     probe: () => watch.during('to answer', store.probe()),
     close: () => store.close(),

@@ -67,7 +67,7 @@ async function remove(redis: Redis, store: Store, run: string, settings: string 
 }
 
 /** What an unfinished run claims beside its shards. */
-function rootsOf(text: string | undefined): RunRoots | null {
+export function rootsOf(text: string | undefined): RunRoots | null {
   if (text === undefined) return null;
   let settings: RunSettings;
   try {
