@@ -3,7 +3,7 @@
 import { shown } from './figures.ts';
 import type { ScaleBench, ScaleRow } from './scale.ts';
 
-export function printScale({ cores, group, rows, flat }: ScaleBench): string {
+export function printScale({ cores, group, rows, flat, s3_puts: puts }: ScaleBench): string {
   const mb = (bytes: number | null): string => (bytes === null ? '?' : (bytes / 2 ** 20).toFixed(1));
   const us = (value: number | null): string => (value === null ? '?' : value.toFixed(0)).padStart(5);
   const name = ({ members, workers, store }: ScaleRow): string =>
@@ -42,5 +42,10 @@ export function printScale({ cores, group, rows, flat }: ScaleBench): string {
         `${what.padEnd(28)} ${from} to ${to}: ${ratio === null ? '?' : `${ratio.toFixed(2)}x`} (goal: at most ${goal}x)`,
       );
   }
+  if (puts !== null)
+    lines.push(
+      '',
+      `puts of 4 KB a second, 8 at once: S3 store ${shown(puts.ours, 0)}, bare PutObject ${shown(puts.bare, 0)}: ${puts.ratio.toFixed(2)}x`,
+    );
   return `${lines.join('\n')}\n`;
 }

@@ -181,7 +181,8 @@ function watchPeak(redis: Redis): () => Promise<number> {
   let [most, going] = [0, true];
   const loop = (async () => {
     while (going) {
-      most = Math.max(most, await usedBy(redis));
+      // An interrupted bench takes the connection away.
+      most = Math.max(most, await usedBy(redis).catch(() => 0));
       await wait(SAMPLE_MS);
     }
   })();

@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import { type Figure, figureOf } from './figures.ts';
 import { GROUP } from './queue-arms.ts';
 import { type CpuOfMember, type ScaleArm, type ScaleSample, scaleRun } from './scale-run.ts';
+import { storeThroughput } from './store-throughput.ts';
 
 export const SIZES = [1_000, 10_000, 100_000] as const;
 const WORKERS = [2, 4] as const;
@@ -18,6 +19,7 @@ const ROUNDS: readonly [upTo: number, rounds: number][] = [
   [Number.POSITIVE_INFINITY, 1],
 ];
 const FLAT_GOAL = 1.1;
+const PUTS = { objects: 400, bytes: 4_096, width: 8, rounds: 5 };
 
 export interface ScaleRow extends ScaleArm {
   rounds: number;
@@ -46,6 +48,8 @@ export interface ScaleBench {
   group: number;
   rows: ScaleRow[];
   flat: Flatness[];
+  /** Objects of 4 KB a second that the S3 store takes, and what a bare PutObject loop on the same server does. */
+  s3_puts: { ours: Figure; bare: Figure; ratio: number } | null;
 }
 
 export interface ScaleOptions {
@@ -70,7 +74,15 @@ export async function benchScale({ members, s3, tell, signal }: ScaleOptions): P
     }
   }
   const rows = arms.map(({ arm, samples }) => rowOf(arm, samples));
-  return { cores: availableParallelism(), group: GROUP, rows, flat: flatness(rows) };
+  const puts = s3 === null ? null : await putsOf(s3, tell);
+  return { cores: availableParallelism(), group: GROUP, rows, flat: flatness(rows), s3_puts: puts };
+}
+
+async function putsOf(address: string, tell: (line: string) => void): Promise<ScaleBench['s3_puts']> {
+  tell('the S3 store beside a bare PutObject loop');
+  const { ours, bare } = await storeThroughput(address, PUTS);
+  const [farm, plain] = [figureOf('S3 store', ours), figureOf('bare PutObject', bare)];
+  return { ours: farm, bare: plain, ratio: farm.median / plain.median };
 }
 
 function armsOf(members: number | null, s3: boolean): ScaleArm[] {

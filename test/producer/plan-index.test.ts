@@ -19,7 +19,7 @@ class OneObject {
   get store(): Store {
     return {
       address: 'one object',
-      head: async () => this.content.length,
+      head: async () => ({ bytes: this.content.length, writtenAt: 0 }),
       get: async (_key: string, range: { offset: number; length: number }) => {
         const part = this.content.subarray(range.offset, range.offset + range.length);
         this.read += part.length;

@@ -39,9 +39,9 @@ export class PlanIndex {
       whole.update(piece);
       survey.see(piece);
     }
-    const size = await store.head(key);
-    if (size === null) throw gone(store, key);
-    if (size !== ref.index.bytes || whole.digest('hex') !== ref.index.sha256)
+    const there = await store.head(key);
+    if (there === null) throw gone(store, key);
+    if (there.bytes !== ref.index.bytes || whole.digest('hex') !== ref.index.sha256)
       throw damaged(store, key, 'its content does not have the hash that it is claimed by');
     const stretches = survey.end();
     if (survey.lines !== ref.groups) throw damaged(store, key, `it has ${survey.lines} groups, not ${ref.groups}`);
