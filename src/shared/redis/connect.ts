@@ -6,11 +6,12 @@ import { Cluster, Redis as Single } from 'ioredis';
 import type { Config } from '../config.ts';
 import { FarmError } from '../errors.ts';
 import { type Host, readRedisUrl } from './address.ts';
-import { type CheckedRedis, checkRedis } from './check.ts';
+import { checkRedis } from './check.ts';
 import type { Redis } from './client.ts';
 import { ensureEmbedded } from './embedded.ts';
 import { type Connection, placeOf, type RedisPlace } from './place.ts';
 import { redisRefusal } from './refusal.ts';
+import type { CheckedRedis } from './server-check.ts';
 
 export type { Connection, RedisPlace } from './place.ts';
 
