@@ -25,6 +25,10 @@ export class BenchRedis {
     this.server.on('error', () => {});
   }
 
+  get pid(): number | undefined {
+    return this.server.pid;
+  }
+
   static async start(): Promise<BenchRedis> {
     const started = new BenchRedis();
     for (let i = 0; (await ask(started.socket, 'PING', 500)) === null; i++) {

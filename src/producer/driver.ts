@@ -230,7 +230,8 @@ export class Driver {
     const due = await this.ledger.due(this.epoch, places);
     if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
     else this.seen = null;
-    if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
+    const { queue, fleet } = this.options;
+    if (due !== null && due.members.length > 0) await queue.add(this.ledger.run, due.members, fleet.lightPace);
   }
 
   /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */

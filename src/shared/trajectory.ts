@@ -47,6 +47,9 @@ const TRAJECTORY_KEYS = [
 /** Deeper than anything that the farm records: an action nests at most 900 levels, and stands inside this file. */
 const MAX_DEPTH = 1_000;
 
+/** A trajectory's text is made to bytes in pieces of this size. */
+const PIECE_CHARS = 256 * 1024;
+
 /** Python's running sum of the rewards as they were added, from 0.0. */
 export function totalReward(rewards: Iterable<number>): number {
   let total = 0;
@@ -57,11 +60,14 @@ export function totalReward(rewards: Iterable<number>): number {
 /** The file's bytes, as `Trajectory.save` writes them. Made in pieces: together they may be longer than a string can be. */
 export function serializeTrajectory(trajectory: Trajectory): Buffer {
   const chunks: Buffer[] = [];
-  const put = (text: string): void => {
+  let text = '';
+  const put = (piece: string): void => {
+    text += piece;
+    if (text.length < PIECE_CHARS) return;
     chunks.push(Buffer.from(text, 'latin1'));
+    text = '';
   };
-  const at = (value: Value, level: number): string =>
-    dumpJson(value, { sortKeys: true, indent: 2 }).replaceAll('\n', `\n${'  '.repeat(level)}`);
+  const at = (value: Value, level: number): string => dumpJson(value, { sortKeys: true, indent: 2, level });
   put('{\n  "trajectory": {');
   topFields(trajectory).forEach(([key, value], i) => {
     put(`${i === 0 ? '' : ','}\n    ${dumpJson(key)}: `);
@@ -80,7 +86,8 @@ export function serializeTrajectory(trajectory: Trajectory): Buffer {
     }
   });
   put('\n  },\n  "version": 3\n}');
-  return Buffer.concat(chunks);
+  const last = Buffer.from(text, 'latin1');
+  return chunks.length === 0 ? last : Buffer.concat([...chunks, last]);
 }
 
 /** The hash over the canonical text, without envelope: a stable id for exactly this episode. */

@@ -21,6 +21,8 @@ export interface Running {
   /** What it does now, for `top`: carried by the next heartbeat. */
   phase: string;
   readonly lane: MemberLane;
+  /** Gives its slot to the next one, where nothing but an answer is waited for any more. */
+  leave: () => void;
   /** What its slot waits for when the attempt is over; never rejects. */
   after: Promise<void> | null;
 }
@@ -38,7 +40,7 @@ export class Attempts {
 
   start(attempt: Attempt, lane: MemberLane, phase: string): Running {
     const controller = new AbortController();
-    const entry = { attempt, signal: controller.signal, controller, phase, lane, after: null };
+    const entry = { attempt, signal: controller.signal, controller, phase, lane, leave: () => {}, after: null };
     this.running.set(attempt.token, entry);
     return entry;
   }

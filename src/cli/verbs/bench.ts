@@ -3,7 +3,8 @@
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
-import { benchQueue, printQueue } from '../../bench/queue.ts';
+import { benchQueue } from '../../bench/queue.ts';
+import { printQueue } from '../../bench/queue-print.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
 import { benchVerify } from '../../bench/verify.ts';

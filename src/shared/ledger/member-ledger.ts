@@ -12,6 +12,8 @@ import { defineScript } from './script.ts';
 export const LEASE_MS = 7_500;
 export const BEAT_MS = 1_000;
 
+const TOKEN_BYTES = 16;
+
 const BEGIN = defineScript('begin', { allowOom: true });
 const BEAT = defineScript('beat', { allowOom: true });
 const ROLLED = defineScript('rolled', { allowOom: true });
@@ -95,12 +97,15 @@ export class MemberLedger {
     stage: Stage,
     company = IN_COMPANY,
   ): Promise<(Attempt | { refused: string })[]> {
-    const ids = members.map(({ group, member }) => ({ run, group, member, token: randomBytes(16).toString('hex') }));
+    const tokens = randomBytes(TOKEN_BYTES * members.length).toString('hex');
+    const tokenOf = (i: number): string => tokens.slice(2 * TOKEN_BYTES * i, 2 * TOKEN_BYTES * (i + 1));
+    const ids = members.map(({ group, member }, i) => ({ run, group, member, token: tokenOf(i) }));
     const args = ids.flatMap(({ group, member, token }) => [group, member, token]);
     const how = [company.alone ? 1 : 0, company.suspects ? 1 : 0];
     const head = [stage, this.worker, LEASE_MS, ...how];
     const answers = (await BEGIN.callBuffer(this.redis, run, [...head, ...args])) as Buffer[][];
-    return ids.map((id, i) => attemptOf(id, answers[i] ?? []));
+    const task = { taskId: '', place: null as Place | null };
+    return ids.map((id, i) => attemptOf(id, answers[i] ?? [], task));
   }
 
   /** Something begins to work beside an attempt that was begun alone. */
@@ -164,8 +169,13 @@ export class MemberLedger {
   }
 }
 
-function attemptOf(id: MemberId & { token: string }, answer: readonly Buffer[]): Attempt | { refused: string } {
-  const [word, attempt, task, place, rolled, blobs, signature] = answer as [
+/** `task`: of the one before; it is said once for members of a group that stand together. */
+function attemptOf(
+  id: MemberId & { token: string },
+  answer: readonly Buffer[],
+  task: { taskId: string; place: Place | null },
+): Attempt | { refused: string } {
+  const [word, attempt, taskId, place, rolled, blobs, signature] = answer as [
     Buffer,
     Buffer,
     Buffer,
@@ -175,11 +185,15 @@ function attemptOf(id: MemberId & { token: string }, answer: readonly Buffer[]):
     Buffer,
   ];
   if (word.toString() !== 'begun') return { refused: attempt.toString() };
+  if (place.length > 0) {
+    task.taskId = taskId.toString();
+    task.place = placeSchema.parse(JSON.parse(place.toString()));
+  }
   return {
     ...id,
     attempt: Number(attempt.toString()),
-    taskId: task.toString(),
-    place: placeSchema.parse(JSON.parse(place.toString())),
+    taskId: task.taskId,
+    place: task.place as Place,
     rolled: rolled.length > 0 ? rolled.toString() : null,
     blobs: unpackBlobs(blobs),
     knownSignature: signature.length > 0 ? signature.toString() : null,

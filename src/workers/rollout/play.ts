@@ -1,7 +1,6 @@
 // One member's episode from its plan document to its record: read what it needs, open a box when the environment asks
 // for one, play, keep the trajectory by content, and say what the reward rests on.
 
-import { claimOf } from '../../shared/claim.ts';
 import { isMap } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import type { Attempt } from '../../shared/ledger/member-ledger.ts';
@@ -118,7 +117,7 @@ async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signa
     context.running.phase = 'storing the trajectory';
     const kept = await putContent(store, episode.bytes);
     const certificate: Certificate = {
-      trajectory_sha256: claimOf(episode.bytes).sha256,
+      trajectory_sha256: kept.claim.sha256,
       env: document.env,
       image: usedBox?.imageId ?? null,
       runner: usedBox?.runnerHash ?? null,

@@ -31,18 +31,26 @@ export async function withinWall<T>(
   work: (signal: AbortSignal) => Promise<T>,
   endMs = END_MS,
 ): Promise<T> {
-  const wall = new AbortController();
-  const both = AbortSignal.any([signal, wall.signal]);
+  // Not AbortSignal.any: its bookkeeping takes longer than the episode of a light member.
+  const both = new AbortController();
   let deaf: NodeJS.Timeout | undefined;
+  let leave: (reason: unknown) => void = () => {};
   const left = new Promise<never>((_, reject) => {
-    both.addEventListener('abort', () => {
-      deaf = setTimeout(() => reject(both.reason as Error), endMs);
-    });
+    leave = reject;
   });
-  const timer = setTimeout(() => wall.abort(new WallDeadline(ms)), ms);
+  const end = (reason: unknown): void => {
+    if (both.signal.aborted) return;
+    both.abort(reason);
+    deaf = setTimeout(() => leave(reason), endMs);
+  };
+  const told = (): void => end(signal.reason);
+  const timer = setTimeout(() => end(new WallDeadline(ms)), ms);
   try {
-    return await Promise.race([work(both), left]);
+    if (signal.aborted) told();
+    else signal.addEventListener('abort', told);
+    return await Promise.race([work(both.signal), left]);
   } finally {
+    signal.removeEventListener('abort', told);
     clearTimeout(timer);
     clearTimeout(deaf);
   }

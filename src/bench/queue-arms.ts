@@ -1,0 +1,101 @@
+// The processes of either arm of `farm bench queue`, each started for a seat, and what they are told: a whole run of the
+// farm's, or as many no-ops of plain BullMQ's.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { said } from './children.ts';
+import type { BenchRedis } from './redis.ts';
+
+export const GROUP = 8;
+/** `limits.in_flight` of the runs, its default. */
+export const LIVE = 512;
+const CHILD = fileURLToPath(new URL('queue-child.js', import.meta.url));
+
+const doneSchema = z.strictObject({ ms: z.number(), doneMs: z.number() });
+const markSchema = z.strictObject({ mark: z.int(), heap: z.int() });
+const heapSchema = z.strictObject({ heap: z.int() });
+
+export type Part = 'producer' | 'worker' | 'collector' | 'raw-producer' | 'raw-worker';
+
+export class Arms {
+  private readonly server: BenchRedis;
+  private readonly children: ChildProcess[] = [];
+  private runs = 0;
+
+  constructor(server: BenchRedis) {
+    this.server = server;
+  }
+
+  /** `concurrency`: of a worker; what else a part has takes no part in it. */
+  async start(part: Part, realm: string, concurrency: number): Promise<ChildProcess> {
+    const { socket, folder } = this.server;
+    const child = fork(CHILD, [JSON.stringify({ part, socket, folder, realm, concurrency })], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      execArgv: ['--expose-gc'],
+    });
+    this.children.push(child);
+    await said(child);
+    return child;
+  }
+
+  newRun(): string {
+    return `bench-${++this.runs}`;
+  }
+
+  /** A whole run, from its spec to its last closed group (`ms`) and to its manifest (`doneMs`). */
+  async drive(
+    producer: ChildProcess,
+    run: string,
+    members: number,
+    heapAt: number[] = [],
+    onMark: (mark: z.infer<typeof markSchema>) => Promise<void> = async () => {},
+  ): Promise<z.infer<typeof doneSchema>> {
+    producer.send({ run, spec: this.spec(members), heapAt });
+    for (;;) {
+      const answer = await said(producer);
+      const mark = markSchema.safeParse(answer);
+      if (!mark.success) return doneSchema.parse(answer);
+      await onMark(mark.data);
+    }
+  }
+
+  private spec(members: number): string {
+    const file = path.join(this.server.folder, `spec-${members}.json`);
+    const tasks = Array.from({ length: members / GROUP }, (_, i) => ({
+      id: `t${i}`,
+      env: 'guess',
+      seed: i,
+      config: { low: 1, high: 10, max_guesses: 4 },
+    }));
+    const policy = { kind: 'scripted', actions: [5] };
+    const limits = { in_flight: LIVE };
+    writeFileSync(file, JSON.stringify({ name: 'bench', group_size: GROUP, tasks, policy, limits }));
+    return file;
+  }
+
+  end(): void {
+    for (const child of this.children.splice(0)) child.kill('SIGKILL');
+  }
+}
+
+export async function heapOf(child: ChildProcess): Promise<number> {
+  const answer = once(child, 'message');
+  child.send({ heap: true });
+  return heapSchema.parse((await answer)[0]).heap;
+}
+
+/** The time from the first job's adding to the last one's end. */
+export async function noOps(producer: ChildProcess, worker: ChildProcess, count: number): Promise<number> {
+  const ready = said(worker);
+  worker.send({ expect: count });
+  await ready;
+  const over = said(worker);
+  const began = performance.now();
+  producer.send({ add: count });
+  await over;
+  return performance.now() - began;
+}
