@@ -52,12 +52,7 @@ export async function benchQueue(signal: AbortSignal): Promise<QueueBench> {
   }
 }
 
-async function speedAt(
-  concurrency: number,
-  arms: Arms,
-  server: BenchRedis,
-  signal: AbortSignal,
-): Promise<QueueSpeed> {
+async function speedAt(concurrency: number, arms: Arms, server: BenchRedis, signal: AbortSignal): Promise<QueueSpeed> {
   const seat = (part: Part): Promise<ChildProcess> => arms.start(part, `bench-${concurrency}`, concurrency);
   const [producer, worker, collector] = [await seat('producer'), await seat('worker'), await seat('collector')];
   const [raw, sink] = [await seat('raw-producer'), await seat('raw-worker')];

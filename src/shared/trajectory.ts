@@ -69,22 +69,26 @@ export function serializeTrajectory(trajectory: Trajectory): Buffer {
   };
   const at = (value: Value, level: number): string => dumpJson(value, { sortKeys: true, indent: 2, level });
   put('{\n  "trajectory": {');
-  topFields(trajectory).forEach(([key, value], i) => {
-    put(`${i === 0 ? '' : ','}\n    ${dumpJson(key)}: `);
+  let comma = '\n    ';
+  for (const [key, value] of topFields(trajectory)) {
+    put(`${comma}"${key}": `);
+    comma = ',\n    ';
     if (key !== 'transitions') put(at(value, 2));
     else if (trajectory.transitions.length === 0) put('[]');
     else {
-      trajectory.transitions.forEach((transition, n) => {
-        put(n === 0 ? '[\n      {' : ',\n      {');
-        transitionFields(transition).forEach(([name, part], k) => {
-          put(`${k === 0 ? '' : ','}\n        ${dumpJson(name)}: `);
-          put(at(part, 4));
-        });
-        put('\n      }');
-      });
+      let open = '[\n      {';
+      for (const { action, digest, done, info, observation, reward } of trajectory.transitions) {
+        put(
+          `${open}\n        "action": ${at(action, 4)},\n        "digest": ${at(digest, 4)},\n        "done": ${at(done, 4)}`,
+        );
+        put(`,\n        "info": ${at(info, 4)},\n        "observation": `);
+        put(at(observation, 4));
+        put(`,\n        "reward": ${at(reward, 4)}\n      }`);
+        open = ',\n      {';
+      }
       put('\n    ]');
     }
-  });
+  }
   put('\n  },\n  "version": 3\n}');
   const last = Buffer.from(text, 'latin1');
   return chunks.length === 0 ? last : Buffer.concat([...chunks, last]);

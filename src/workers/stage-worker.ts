@@ -98,13 +98,15 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
 
   async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {
     const began = performance.now();
-    const { group, member, taskId } = attempt;
-    const who = { run: attempt.run, group, member, attempt: attempt.attempt, task: taskId };
     try {
       const told = await work
         .perform(attempt, run, running, ledger)
         .catch((error: unknown) => lost(attempt, running, error));
-      log.info({ ...who, wall_ms: Math.round(performance.now() - began), ...told }, work.line);
+      if (log.isLevelEnabled('info')) {
+        const { run: of, group, member, taskId } = attempt;
+        const who = { run: of, group, member, attempt: attempt.attempt, task: taskId };
+        log.info({ ...who, wall_ms: Math.round(performance.now() - began), ...told }, work.line);
+      }
     } finally {
       attempts.end(running);
     }

@@ -3,8 +3,8 @@
 -- something: until its worker says so it is refused, and given back if the worker dies meanwhile.
 -- ARGV  1 stage ('rollout' | 'verify')  2 worker  3 lease ms  4 nothing else is at work in the worker (0 | 1)
 --       5 suspects too: no other member is begun there until this one ends (0 | 1)  6.. triples of group, member, token
--- Gives for each {'begun', attempt, task, place, rolled text, blobs, signature of an earlier death} or {'refused', why}; task and
--- place are '' where they are those of the one begun before.
+-- Gives for each {'begun', attempt, task, place, rolled text, blobs, signature of an earlier death} or {'refused', why}; a list
+-- that ends after the attempt says that task and place are those of the one begun before, and that there is nothing else.
 local stage, worker, lease, alone, suspects = ARGV[1], ARGV[2], int(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
 local state, t = run_field('state'), now()
 local NAMES = {'.s', '.l', '.a', '.c', '.b', '.x', '.q', '.dn', '.n'}
@@ -36,7 +36,7 @@ local function begin(g, members, tokens)
       out[lane] = (out[lane] or 0) + 1
       live[#live + 1], live[#live + 2] = t, id
     end
-    gone[#gone + 1] = m .. '.i'
+    if not alone then gone[#gone + 1] = m .. '.i' end
     if deaths and not suspects then
       -- Whoever had it before has lost it: its lease is over.
       gone[#gone + 1], gone[#gone + 2] = m .. '.t', m .. '.l'
@@ -44,16 +44,21 @@ local function begin(g, members, tokens)
       kept[#kept + 1], kept[#kept + 2] = m .. '.p', 'waiting to be alone with a worker: another died under it'
       return {'refused', 'suspect'}
     end
-    for name, value in pairs({ ['.t'] = token, ['.l'] = t + lease, ['.w'] = worker, ['.s'] = rolled and 'verifying' or 'rolling', ['.p'] = stage, ['.n'] = int(begins) + 1 }) do
-      kept[#kept + 1], kept[#kept + 2] = m .. name, value
-    end
-    if alone then kept[#kept + 1], kept[#kept + 2] = m .. '.i', 1 end
-    live[#live + 1], live[#live + 2] = t + lease, id
+    local k = #kept
+    kept[k + 1], kept[k + 2] = m .. '.t', token
+    kept[k + 3], kept[k + 4] = m .. '.l', t + lease
+    kept[k + 5], kept[k + 6] = m .. '.w', worker
+    kept[k + 7], kept[k + 8] = m .. '.s', rolled and 'verifying' or 'rolling'
+    kept[k + 9], kept[k + 10] = m .. '.p', stage
+    kept[k + 11], kept[k + 12] = m .. '.n', int(begins) + 1
+    if alone then kept[k + 13], kept[k + 14] = m .. '.i', 1 end
+    -- Of one that is in :live already the lease is looked up when its time comes, and its first heartbeat moves it.
     flight[#flight + 1], flight[#flight + 2] = t, id
     began = true
-    local same = said == g
+    local short = said == g and not (c or b or x)
     said = g
-    return {'begun', tostring(int(a) + 1), same and '' or f[1], same and '' or f[2], c or '', b or '', x or ''}
+    if short then return {'begun', a and tostring(int(a) + 1) or '1'} end
+    return {'begun', tostring(int(a) + 1), f[1], f[2], c or '', b or '', x or ''}
   end
 
   for n, m in ipairs(members) do answer[#answer + 1] = one(m, tokens[n], 5 + 9 * (n - 1)) end

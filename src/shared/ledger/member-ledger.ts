@@ -103,7 +103,9 @@ export class MemberLedger {
     const args = ids.flatMap(({ group, member, token }) => [group, member, token]);
     const how = [company.alone ? 1 : 0, company.suspects ? 1 : 0];
     const head = [stage, this.worker, LEASE_MS, ...how];
-    const answers = (await BEGIN.callBuffer(this.redis, run, [...head, ...args])) as Buffer[][];
+    // Blobs are there only in what was rolled.
+    const call = stage === 'verify' ? BEGIN.callBuffer : BEGIN.call;
+    const answers = (await call(this.redis, run, [...head, ...args])) as (string | Buffer)[][];
     const task = { taskId: '', place: null as Place | null };
     return ids.map((id, i) => attemptOf(id, answers[i] ?? [], task));
   }
@@ -172,30 +174,26 @@ export class MemberLedger {
 /** `task`: of the one before; it is said once for members of a group that stand together. */
 function attemptOf(
   id: MemberId & { token: string },
-  answer: readonly Buffer[],
+  answer: readonly (string | Buffer)[],
   task: { taskId: string; place: Place | null },
 ): Attempt | { refused: string } {
-  const [word, attempt, taskId, place, rolled, blobs, signature] = answer as [
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-  ];
-  if (word.toString() !== 'begun') return { refused: attempt.toString() };
-  if (place.length > 0) {
-    task.taskId = taskId.toString();
-    task.place = placeSchema.parse(JSON.parse(place.toString()));
+  const text = (i: number): string => answer[i]?.toString() ?? '';
+  if (text(0) !== 'begun') return { refused: text(1) };
+  if (answer.length > 2) {
+    task.taskId = text(2);
+    task.place = placeSchema.parse(JSON.parse(text(3)));
   }
+  const [rolled, blobs, signature] = [text(4), answer[5], text(6)];
   return {
-    ...id,
-    attempt: Number(attempt.toString()),
+    run: id.run,
+    group: id.group,
+    member: id.member,
+    token: id.token,
+    attempt: Number(text(1)),
     taskId: task.taskId,
     place: task.place as Place,
-    rolled: rolled.length > 0 ? rolled.toString() : null,
-    blobs: unpackBlobs(blobs),
-    knownSignature: signature.length > 0 ? signature.toString() : null,
+    rolled: rolled === '' ? null : rolled,
+    blobs: Buffer.isBuffer(blobs) ? unpackBlobs(blobs) : [],
+    knownSignature: signature === '' ? null : signature,
   };
 }

@@ -2,7 +2,7 @@
 // closed groups, commit shards. What a script answers and takes stands in its header.
 
 import type { Redis } from 'ioredis';
-import { closedGroupSchema } from '../group.ts';
+import { checkClosedGroup } from '../group.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
 import type { Place } from '../plan/plan.ts';
 import type { LedgerEntry } from '../store/shard.ts';
@@ -13,8 +13,11 @@ import { defineScript, runKey } from './script.ts';
 /** A tick adds at most this to the run's clock: a farm that slept or was killed loses no group to its deadline. */
 const MAX_TICK_MS = 2_000;
 export const DRIVER_LEASE_MS = 10_000;
-/** A member that was queued and not begun is queued again after this (its job may have been lost with a queue). */
-const REQUEUE_MS = 10_000;
+/**
+ * A member that was queued and not begun is queued again after this (its job may have been lost with a queue); one that was
+ * begun and never heard of again is found at the latest then, so that take-over stays within 10 s.
+ */
+const REQUEUE_MS = 8_500;
 
 const OPEN_RUN = defineScript('open-run', { allowOom: false });
 const ADOPT = defineScript('adopt', { allowOom: true });
@@ -267,7 +270,7 @@ function readEntry(id: string, flat: Buffer[]): LedgerEntry {
   for (let i = 0; i + 1 < flat.length; i += 2) fields.set((flat[i] as Buffer).toString(), flat[i + 1] as Buffer);
   const text = (name: string): string => fields.get(name)?.toString('utf8') ?? '';
   const seq = Number(id.split('-')[0]);
-  const closed = closedGroupSchema.parse({
+  const closed = checkClosedGroup({
     seq,
     group: Number(text('group')),
     task_id: text('task'),

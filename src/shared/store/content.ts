@@ -50,12 +50,25 @@ export function ownObject(claim: Claim): Placement {
 /** Puts content away, before it is claimed: durable on return, or small enough to travel as `inline` (gzip) in `accept`. */
 export async function putContent(store: Store, content: Buffer): Promise<{ claim: Claim; inline: Buffer | null }> {
   if (content.byteLength <= INLINE_TRY_BYTES) {
-    const inline = gzipSteadySync(content);
-    if (inline.byteLength <= INLINE_CONTENT_BYTES) return { claim: claimOf(content), inline };
+    const claim = claimOf(content);
+    const inline = lately.get(claim.sha256) ?? gzipSteadySync(content);
+    if (inline.byteLength <= INLINE_CONTENT_BYTES) {
+      remember(claim.sha256, inline);
+      return { claim, inline };
+    }
   }
   const digest = await sha256Away(content);
   await store.put(objectKey(digest), content);
   return { claim: { key: `sha256/${digest}`, sha256: digest, bytes: content.byteLength }, inline: null };
+}
+
+/** Equal contents come close together, as those of a group's members that act alike: they are compressed once. */
+const lately = new Map<string, Buffer>();
+const LATELY = 128;
+
+function remember(digest: string, inline: Buffer): void {
+  lately.set(digest, inline);
+  if (lately.size > LATELY) lately.delete(lately.keys().next().value as string);
 }
 
 /** The content of a claim, verified in stored and in plain form. Throws FarmError (exit 2) that says what is wrong with it. */

@@ -14,7 +14,7 @@ import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { givenPolicy } from './policies/given.ts';
-import { END_MS, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
+import { END_MS, episodeMs, untilWall, WallDeadline } from './wall-deadline.ts';
 
 export type Played =
   | { status: 'completed'; record: Completed; blobs: Blob[]; verify: boolean; startMs: number }
@@ -36,12 +36,13 @@ export interface PlayContext {
 /** Throws when the attempt is told to end, or when store or engine fail; what the episode did is the answer. */
 export async function playMember(attempt: Attempt, run: KnownRun, context: PlayContext): Promise<Played> {
   const { running, wallMs = episodeMs(run.settings), endMs = END_MS } = context;
+  const { signal } = running;
   try {
-    return await withinWall(wallMs, running.signal, (signal) => play(attempt, run, context, signal), endMs);
+    return await untilWall(wallMs, running.ending, () => play(attempt, run, context, signal), endMs);
   } catch (error) {
-    running.signal.throwIfAborted();
-    if (!(error instanceof WallDeadline)) throw error;
-    return { status: 'no_result', cause: 'environment_silent', detail: `${error.message}, still ${running.phase}` };
+    const why: unknown = signal.aborted ? signal.reason : error;
+    if (!(why instanceof WallDeadline)) throw why;
+    return { status: 'no_result', cause: 'environment_silent', detail: `${why.message}, still ${running.phase}` };
   }
 }
 

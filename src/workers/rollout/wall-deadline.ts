@@ -3,6 +3,7 @@
 
 import type { RunSettings } from '../../shared/ledger/run-settings.ts';
 import { within } from '../../shared/within.ts';
+import { Ending } from '../ending.ts';
 
 /** For a box, and for what the plan's document and the trajectory need of the store. */
 const AROUND_MS = 180_000;
@@ -31,26 +32,34 @@ export async function withinWall<T>(
   work: (signal: AbortSignal) => Promise<T>,
   endMs = END_MS,
 ): Promise<T> {
-  // Not AbortSignal.any: its bookkeeping takes longer than the episode of a light member.
-  const both = new AbortController();
+  const ending = new Ending();
+  const told = (): void => ending.end(signal.reason);
+  if (signal.aborted) told();
+  else signal.addEventListener('abort', told);
+  try {
+    return await untilWall(ms, ending, () => work(ending.signal), endMs);
+  } finally {
+    signal.removeEventListener('abort', told);
+  }
+}
+
+/** The same where the deadline may tell `ending` itself. */
+export async function untilWall<T>(ms: number, ending: Ending, work: () => Promise<T>, endMs = END_MS): Promise<T> {
   let deaf: NodeJS.Timeout | undefined;
   let leave: (reason: unknown) => void = () => {};
   const left = new Promise<never>((_, reject) => {
     leave = reject;
   });
-  const end = (reason: unknown): void => {
-    if (both.signal.aborted) return;
-    both.abort(reason);
-    deaf = setTimeout(() => leave(reason), endMs);
+  const told = (): void => {
+    deaf = setTimeout(() => leave(ending.signal.reason), endMs);
   };
-  const told = (): void => end(signal.reason);
-  const timer = setTimeout(() => end(new WallDeadline(ms)), ms);
+  const timer = setTimeout(() => ending.end(new WallDeadline(ms)), ms);
+  ending.heard = told;
+  if (ending.signal.aborted) told();
   try {
-    if (signal.aborted) told();
-    else signal.addEventListener('abort', told);
-    return await Promise.race([work(both.signal), left]);
+    return await Promise.race([work(), left]);
   } finally {
-    signal.removeEventListener('abort', told);
+    ending.heard = null;
     clearTimeout(timer);
     clearTimeout(deaf);
   }
