@@ -63,18 +63,23 @@ export class Arms {
     }
   }
 
+  /** Each member of a group guesses another number: no two of its trajectories are equal. */
   private spec(members: number): string {
-    const file = path.join(this.server.folder, `spec-${members}.json`);
+    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}`);
     const tasks = Array.from({ length: members / GROUP }, (_, i) => ({
       id: `t${i}`,
       env: 'guess',
       seed: i,
       config: { low: 1, high: 10, max_guesses: 4 },
     }));
-    const policy = { kind: 'scripted', actions: [5] };
-    const limits = { in_flight: LIVE };
-    writeFileSync(file, JSON.stringify({ name: 'bench', group_size: GROUP, tasks, policy, limits }));
-    return file;
+    const plays = tasks.flatMap(({ id }) =>
+      Array.from({ length: GROUP }, (_, m) => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`),
+    );
+    writeFileSync(file('plays'), plays.join(''));
+    const policy = { kind: 'completions', path: file('plays') };
+    const spec = { name: 'bench', group_size: GROUP, tasks, policy, limits: { in_flight: LIVE } };
+    writeFileSync(file('spec'), JSON.stringify(spec));
+    return file('spec');
   }
 
   end(): void {

@@ -10,7 +10,7 @@ export function printQueue({ cores, speed, memory }: QueueBench): string {
   const grown = (name: string, g: Growth): string =>
     `${name.padEnd(10)} ${mega(g.early_bytes)} after ${EARLY} members, ${mega(g.late_bytes)} after ${LATE}: ${g.ratio.toFixed(2)}x (goal: within 10%)`;
   return [
-    `${MEMBERS} members of one guess in groups of ${GROUP}, beside as many no-ops of plain BullMQ; median of ${ROUNDS} rounds (spread), arms in turn`,
+    `${MEMBERS} members of one guess in groups of ${GROUP}, no two alike, beside as many no-ops of plain BullMQ; median of ${ROUNDS} rounds (spread), arms in turn`,
     `on the same ${cores} cores and the same Redis (every answer synced to its file before it is given): plain BullMQ has a producer (addBulk by 1,000) and a worker,`,
     'the farm has a producer, a worker and a collector. N at once: N no-ops of the one worker, N episodes of the other; what the',
     'cores do beside that is free to overlap, in both. The farm is done when shards and manifest are in the store.',

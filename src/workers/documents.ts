@@ -53,10 +53,11 @@ export class Documents {
     const bytes = await this.page(place.pack, page);
     const from = page * PAGE_BYTES;
     try {
-      return documentOf(this.store, place, bytes && bytes.subarray(place.offset - from, end - from));
-    } catch (error) {
+      return documentOf(this.store, place, bytes?.subarray(place.offset - from, end - from) ?? null);
+    } catch {
+      // The page may have been read before it was mended: the document alone says how it stands.
       this.pages.delete(`${place.pack} ${page}`);
-      throw error;
+      return await readDocument(this.store, place);
     }
   }
 
