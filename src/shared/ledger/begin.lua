@@ -52,7 +52,7 @@ local function begin(g, members, tokens)
     kept[k + 9], kept[k + 10] = m .. '.p', stage
     kept[k + 11], kept[k + 12] = m .. '.n', int(begins) + 1
     if alone then kept[k + 13], kept[k + 14] = m .. '.i', 1 end
-    -- Of one that is in :live already the lease is looked up when its time comes, and its first heartbeat moves it.
+    live[#live + 1], live[#live + 2] = t + lease, id
     flight[#flight + 1], flight[#flight + 2] = t, id
     began = true
     local short = said == g and not (c or b or x)

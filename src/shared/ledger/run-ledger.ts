@@ -13,11 +13,8 @@ import { defineScript, runKey } from './script.ts';
 /** A tick adds at most this to the run's clock: a farm that slept or was killed loses no group to its deadline. */
 const MAX_TICK_MS = 2_000;
 export const DRIVER_LEASE_MS = 10_000;
-/**
- * A member that was queued and not begun is queued again after this (its job may have been lost with a queue); one that was
- * begun and never heard of again is found at the latest then, so that take-over stays within 10 s.
- */
-const REQUEUE_MS = 8_500;
+/** A member that was queued and not begun is queued again after this (its job may have been lost with a queue). */
+const REQUEUE_MS = 10_000;
 
 const OPEN_RUN = defineScript('open-run', { allowOom: false });
 const ADOPT = defineScript('adopt', { allowOom: true });
@@ -45,6 +42,13 @@ export interface DueMember {
   next: number;
   /** A worker died under it: it travels by itself, and is begun where nothing else is at work. */
   alone: boolean;
+}
+
+/** One whose lease ran out, and which was given back. */
+export interface LostMember {
+  group: number;
+  member: number;
+  worker: string;
 }
 
 /** Where the open members of one lane stand. */
@@ -189,18 +193,20 @@ export class RunLedger {
     epoch: string,
     places: Readonly<Partial<Record<MemberLane, number>>>,
     again = 500,
-  ): Promise<{ members: DueMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
+  ): Promise<{ members: DueMember[]; lost: LostMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
     const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
     const flat = (await DUE.call(this.redis, this.run, args)) as string[] | number;
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
-    if (flat.length === 0) return { members, lanes: null };
+    const lost: LostMember[] = [];
+    if (flat.length === 0) return { members, lost, lanes: null };
     for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane, string, string];
-      members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
+      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane | '', string, string];
+      if (lane === '') lost.push({ group, member, worker: next });
+      else members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
     }
-    return { members, lanes: laneCounts(flat.map(Number)) };
+    return { members, lost, lanes: laneCounts(flat.map(Number)) };
   }
 
   /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */

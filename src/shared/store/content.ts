@@ -143,9 +143,12 @@ export async function gzipSteady(content: Uint8Array): Promise<Buffer> {
 
 const GZIP = { level: 6, memLevel: 8, windowBits: 15, strategy: constants.Z_DEFAULT_STRATEGY };
 
+/** What zlib keeps free of its window (its deflate.h). */
+const MIN_LOOKAHEAD = 262;
+
 /** A window that holds the whole content finds what a larger one would, and what is small costs less than half to set up. */
 function gzipSteadySync(content: Uint8Array): Buffer {
-  const bits = Math.max(10, 32 - Math.clz32(content.byteLength));
+  const bits = Math.max(10, 32 - Math.clz32(content.byteLength + MIN_LOOKAHEAD));
   if (bits >= GZIP.windowBits) return withoutSystem(gzipSync(content, GZIP));
   const options = { ...GZIP, windowBits: bits, memLevel: bits - 6, chunkSize: Math.max(64, content.byteLength) };
   return withoutSystem(gzipSync(content, options));
