@@ -48,10 +48,9 @@ export class Felled implements Fault {
   async begin(): Promise<void> {
     const { troupe, ledger, run } = this.scene;
     const pids = this.names.map((name) => troupe.pidOf(name));
-    if (this.othersTakeOver && this.beyondLease && !this.workerOnly)
-      this.visible = await unheard(this.scene, this.names);
     await Promise.all(this.names.map((name) => (this.workerOnly ? this.killWorker(name) : troupe.fell(name))));
     this.atMs = performance.now();
+    if (this.othersTakeOver && this.beyondLease && !this.workerOnly) this.visible = await unheard(this.scene, pids);
     this.held = await heldBy(ledger.admin, run, (worker) =>
       pids.some((pid) => worker.split('-')[1] === String(pid)),
     ).catch(() => []);
