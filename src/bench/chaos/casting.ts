@@ -65,6 +65,8 @@ export async function faultOf(scene: Scene, { kind, target, holdMs }: ChaosEvent
     }
     case 'everything-killed':
       return new EverythingKilled(scene, holdMs > SEEN_MS);
+    case 'power-lost':
+      return new EverythingKilled(scene, false, true);
     case 'stopped':
       return new Stopped(scene, one(troupe.names));
     case 'cut-off': {

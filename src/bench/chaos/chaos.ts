@@ -13,7 +13,7 @@ import { Follower } from './follower.ts';
 import { leftovers } from './leftovers.ts';
 import { GROUP_SIZE, type MemberPlan, writeMembers } from './members.ts';
 import { ROLLOUT_SLOTS, Scene } from './scene.ts';
-import { type ChaosEvent, type FaultKind, type StoreKind, scheduleOf } from './schedule.ts';
+import { ALONE, type ChaosEvent, type FaultKind, type StoreKind, scheduleOf } from './schedule.ts';
 import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
@@ -173,6 +173,7 @@ class Fire {
         this.missed += this.events.length - i;
         return;
       }
+      if (event.kind === ALONE) await Promise.all(this.holding);
       const alone = this.holding.size === 0 && !event.overlaps;
       const held = this.hold(event, alone ? sight : null, i);
       this.holding.add(held);

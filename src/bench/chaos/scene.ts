@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Config, childEnvironment } from '../../shared/config.ts';
-import { Disk, sweepDisk } from './disk.ts';
+import { Disk, sweepDisks } from './disk.ts';
 import { LedgerServer } from './ledger-server.ts';
 import { type Endpoint, Link } from './link.ts';
 import { LogBook } from './log-book.ts';
@@ -38,7 +38,9 @@ export class Scene {
   readonly clocks = new Map<string, WallClock>();
   readonly gatewayPorts: number[] = [];
   ledger!: LedgerServer;
+  /** Under the store, and under Redis. */
   disk!: Disk;
+  ledgerDisk!: Disk;
   verifier!: Verifier;
   s3: S3Server | null = null;
   engine: Link | null = null;
@@ -86,6 +88,8 @@ export class Scene {
       case 'store-frozen':
       case 'store-slow':
         return this.disk.kind === 'loop' ? null : 'a disk that freezes needs root and a loop device';
+      case 'power-lost':
+        return this.disk.kind === 'loop' ? null : 'a disk that loses its power needs root and a loop device';
       default:
         return null;
     }
@@ -110,6 +114,7 @@ export class Scene {
     await this.engine?.close();
     await this.rack?.close();
     await this.disk?.close();
+    await this.ledgerDisk?.close();
     sweepClocks();
     if (keep) writeFileSync(path.join(this.folder, KEPT), '');
     else rmSync(this.folder, { recursive: true, force: true });
@@ -136,9 +141,10 @@ export class Scene {
       this.clocks.set(name, clock);
       return clock.environment;
     };
-    this.ledger = new LedgerServer(this.folder);
+    this.ledgerDisk = await Disk.make(this.folder, 'ledger-disk');
+    this.ledger = new LedgerServer(this.folder, this.ledgerDisk.folder);
     await this.ledger.start();
-    this.disk = await Disk.make(this.folder);
+    this.disk = await Disk.make(this.folder, 'disk');
     this.s3 = store === 's3' ? await S3Server.open(this.folder) : null;
     this.rack = kinds.has('rack-cut') ? await Rack.build() : null;
     this.verifier = await Verifier.start(childEnvironment(base));
@@ -192,7 +198,7 @@ async function sweepScenes(): Promise<void> {
     const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
     const folder = path.join(tmpdir(), name);
     if (pid === undefined || existsSync(`/proc/${pid}`) || existsSync(path.join(folder, KEPT))) continue;
-    await sweepDisk(folder);
+    await sweepDisks(folder);
     rmSync(folder, { recursive: true, force: true });
   }
   await sweepRacks();

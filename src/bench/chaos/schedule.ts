@@ -10,6 +10,7 @@ const TROUBLES = [
   'role-gone',
   'cut-off',
   'rack-cut',
+  'power-lost',
   'clock-back',
   'clock-ahead',
   'redis-stopped',
@@ -61,6 +62,8 @@ export function troublesOf(store: StoreKind): readonly FaultKind[] {
   return store === 'folder' ? TROUBLES : [...TROUBLES.filter((kind) => !FOLDER_TROUBLES.has(kind)), ...S3_TROUBLES];
 }
 
+/** Begins when nothing else holds: a disk that somebody else stopped cannot lose its power. */
+export const ALONE: FaultKind = 'power-lost';
 const FIRST = 0.02;
 const LAST = 0.88;
 /** Longer than the queue's lock (8 s) and than a member's lease. */
@@ -76,7 +79,7 @@ export function scheduleOf(seed: bigint, size: ScheduleSize): ChaosEvent[] {
     at: FIRST + ((LAST - FIRST) * (i + draws.below(1_000) / 1_000)) / kinds.length,
     holdMs: holdOf(draws, kind),
     target: draws.below(2 ** 31),
-    overlaps: draws.below(4) === 0,
+    overlaps: draws.below(4) === 0 && kind !== ALONE,
   }));
 }
 
