@@ -19,7 +19,7 @@ import { openFolderStore } from '../../src/shared/store/folder.ts';
 
 async function disk({ onTestFinished }: TestContext): Promise<Disk> {
   const room = mkdtempSync(path.join(tmpdir(), 'farm-test-disk-'));
-  const made = await Disk.make(room, 'disk');
+  const made = await Disk.make(room);
   onTestFinished(async () => {
     await made.close();
     rmSync(room, { recursive: true, force: true });

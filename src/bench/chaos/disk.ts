@@ -40,7 +40,7 @@ export class Disk {
     this.ballast = path.join(folder, 'ballast');
   }
 
-  static async make(room: string, name: DiskName): Promise<Disk> {
+  static async make(room: string, name: DiskName = 'disk'): Promise<Disk> {
     const folder = path.join(room, name);
     mkdirSync(folder);
     if (process.getuid?.() !== 0) return new Disk(folder, 'none');

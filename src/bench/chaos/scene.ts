@@ -144,7 +144,7 @@ export class Scene {
     this.ledgerDisk = await Disk.make(this.folder, 'ledger-disk');
     this.ledger = new LedgerServer(this.folder, this.ledgerDisk.folder);
     await this.ledger.start();
-    this.disk = await Disk.make(this.folder, 'disk');
+    this.disk = await Disk.make(this.folder);
     this.s3 = store === 's3' ? await S3Server.open(this.folder) : null;
     this.rack = kinds.has('rack-cut') ? await Rack.build() : null;
     this.verifier = await Verifier.start(childEnvironment(base));
