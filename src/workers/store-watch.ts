@@ -1,10 +1,10 @@
 // A store that takes its time is what members and shards wait for. Whoever waits says so: in its log, and in the run for as
 // long as it lasts (`status` and `top` read it there).
 
-import type { Redis } from 'ioredis';
 import { runKey } from '../shared/ledger/script.ts';
 import { storeWaitKey } from '../shared/ledger/store-wait.ts';
 import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { Store } from '../shared/store/store.ts';
 
 const LOOK_MS = 1_000;
