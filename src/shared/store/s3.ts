@@ -4,20 +4,14 @@
 
 import { randomBytes } from 'node:crypto';
 import pLimit, { type LimitFunction } from 'p-limit';
-import { inputError } from '../errors.ts';
 import { sha256Away } from './content.ts';
-import { endpointFault, formatS3Address, parseS3Address } from './s3-address.ts';
+import { formatS3Address } from './s3-address.ts';
 import { type Body, type Call, type Page, S3Objects, type S3Place, SOCKETS } from './s3-client.ts';
 import { mayPass, S3Error, type S3FaultKind, s3FarmError, s3FaultKind } from './s3-fault.ts';
 import { PATIENCE, type Patience, persist } from './s3-patience.ts';
+import { type S3Settings, s3PlaceOf } from './s3-place.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from './store.ts';
 import { keySegments } from './store-key.ts';
-
-/** What the machine says about S3: an address may say otherwise. */
-export interface S3Settings {
-  endpoint: string | null;
-  region: string | null;
-}
 
 export interface S3Options {
   patience?: Patience;
@@ -36,22 +30,6 @@ const CLOCK_WARN_MS = 60_000;
 
 export async function openS3Store(text: string, settings: S3Settings, options: S3Options = {}): Promise<Store> {
   return new S3Store(s3PlaceOf(text, settings), options);
-}
-
-/** What an address and the machine say together. Exit 2 for what nobody can mean. */
-export function s3PlaceOf(text: string, settings: S3Settings): S3Place {
-  const parsed = parseS3Address(text);
-  if ('fault' in parsed)
-    throw inputError('store_address', `the store ${text} ${parsed.fault}`, 's3://bucket/prefix, or a folder’s path');
-  const { address } = parsed;
-  const endpoint = address.endpoint ?? settings.endpoint;
-  const fault = endpoint === null ? null : endpointFault(endpoint);
-  if (fault !== null)
-    throw inputError('store_endpoint', `S3_ENDPOINT=${endpoint} ${fault}`, 'as in https://s3.example.com:9000');
-  // Servers of one's own seldom have a host name a bucket, and take any region that is named.
-  const pathStyle = address.style === null ? endpoint !== null : address.style === 'path';
-  const region = address.region ?? settings.region ?? (endpoint === null ? null : 'us-east-1');
-  return { address, endpoint, region, pathStyle };
 }
 
 /** One client a place and process: credentials are resolved once, and sockets are shared. */
