@@ -117,7 +117,7 @@ static int disk_full(void) {
   static const char *const folders[] = {"/work", "/tmp", "/dev/shm"};
   for (int i = 0; i < 3; i++) {
     struct statvfs use;
-    if (statvfs(folders[i], &use) == 0 && use.f_blocks > 0 && (use.f_bavail == 0 || use.f_favail == 0)) return 1;
+    if (statvfs(folders[i], &use) == 0 && use.f_blocks > 0 && (use.f_bavail == 0 || (use.f_files > 0 && use.f_favail == 0))) return 1;
   }
   return 0;
 }

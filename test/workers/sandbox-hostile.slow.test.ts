@@ -155,7 +155,7 @@ print(sorted(found - {'/dev/mqueue'}))`;
 
   test('that forks without end is ended in time also where others keep every processor busy', async () => {
     const ending = new AbortController();
-    const busy = run(neighbour, ['sh', '-c', 'for i in $(seq 60); do (while :; do :; done) & done; wait'], {
+    const busy = run(neighbour, ['sh', '-c', 'for i in 1 2; do (while :; do :; done) & done; wait'], {
       timeoutMs: 60_000,
       signal: ending.signal,
     }).catch(() => null);
@@ -203,8 +203,8 @@ for _ in range(100):
             x = bytearray(4_000_000)
             while True: time.sleep(1)
     except OSError: pass
-time.sleep(1)`;
-    expect((await python(box, code, { timeoutMs: 5_000 })).oomKilled).toBe(true);
+os.wait()`;
+    expect(await python(box, code, { timeoutMs: 30_000 })).toMatchObject({ cause: 'exit', oomKilled: true });
   });
 
   test('that fills the disk, the inodes or shared memory hits its own limit', async () => {
