@@ -176,7 +176,7 @@ print(sorted(found - {'/dev/mqueue'}))`;
   test('that leaves zombies takes no room from the next', async () => {
     const code =
       'import os\nfor _ in range(1000):\n    try:\n        if os.fork() == 0: os._exit(0)\n    except OSError: pass';
-    expect(await python(box, code)).toMatchObject({ cause: 'exit', pidsExceeded: true });
+    expect(await python(box, code, { timeoutMs: 60_000 })).toMatchObject({ cause: 'exit', pidsExceeded: true });
     expect(await python(box, 'import os\nfor _ in range(100): os.fork() or os._exit(0)')).toMatchObject({
       cause: 'exit',
       pidsExceeded: false,
