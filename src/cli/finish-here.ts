@@ -30,7 +30,7 @@ export async function finishHere(context: FinishContext): Promise<void> {
   const first = await ledger.drive(owner);
   const driven = 'epoch' in first ? first : isKnownDead(first.heldBy) ? await ledger.drive(owner, first.heldBy) : first;
   if (!('epoch' in driven)) return;
-  const known = await new Runs(redis, config, { anyKey: true }).get(ledger.run);
+  const known = await new Runs(redis, config, log, { anyKey: true }).get(ledger.run);
   if ('refused' in known) return;
   const realm = privateRealm(ledger.run);
   const queue = new MemberQueue(place, realm);

@@ -225,6 +225,16 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
+  verb('export', 'write recorded episodes as what trainers load')
+    .argument('RUN|DIR|FILE...')
+    .requiredOption('--format <F>', 'records, prompts, crucible or parquet')
+    .requiredOption('--out <PATH>', 'a file; for crucible a folder')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (targets: string[], o: { format: string; out: string; json?: boolean }) =>
+        (await import('./verbs/export.ts')).exportVerb({ targets, ...o, json: o.json ?? false }),
+      ),
+    );
   verb(
     'bench',
     'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
@@ -288,7 +298,6 @@ function program(set: (exit: number) => void): Command {
 }
 
 const NOT_BUILT: readonly (readonly [string, string])[] = [
-  ['export', 'exporting trajectories'],
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
   ['store', 'store gc'],

@@ -5,7 +5,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
-import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
+import { type RunStatus, readStatus, unreadable } from '../shared/ledger/run-status.ts';
 import { type Present, present } from '../shared/presence.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
@@ -61,7 +61,7 @@ export class FigureReader {
     const { redis, queues, upstreams } = this.sources;
     const names = (await knownRuns(redis, null)).slice(-MOST_RUNS);
     const [statuses, workers, queued, asked] = await Promise.all([
-      Promise.all(names.map((run) => readStatus(redis, run))),
+      Promise.all(names.map((run) => readStatus(redis, run).catch(unreadable(run)))),
       present(redis),
       queues(),
       upstreams(),

@@ -6,6 +6,7 @@ import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { Fleet } from '../shared/fleet/fleet.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
+import { LEDGER_VERSION } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
@@ -81,6 +82,7 @@ export class Adopter {
     const fields = await ledger.fields();
     if (
       fields.settings === undefined ||
+      fields.version !== LEDGER_VERSION ||
       fields.manifest !== undefined ||
       fields.state === 'stopped' ||
       fields.state === 'done'

@@ -13,7 +13,7 @@ import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import type { Fleet } from '../shared/fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
-import { openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
+import { type LostMember, openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
@@ -230,7 +230,20 @@ export class Driver {
     const due = await this.ledger.due(this.epoch, places);
     if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
     else this.seen = null;
+    if (due !== null && due.lost.length > 0) this.tellLost(due.lost);
     if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
+  }
+
+  /** A line a worker: it died, or was cut off, and nobody said so. */
+  private tellLost(lost: readonly LostMember[]): void {
+    for (const worker of new Set(lost.map((x) => x.worker))) {
+      const members = lost.filter((x) => x.worker === worker).map((x) => `${x.group}-${x.member}`);
+      const told = { run: this.ledger.run, worker, members: members.slice(0, 20), count: members.length };
+      this.options.log.warn(
+        told,
+        'a worker was not heard of until its leases ran out: its members are given to others',
+      );
+    }
   }
 
   /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */

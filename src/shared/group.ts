@@ -2,6 +2,7 @@
 // one pure function that the results command, the gateway and the collector share: never in Lua, which prints 14 digits.
 
 import { z } from 'zod';
+import { sha256 } from './claim.ts';
 import { completedSchema, type Member, memberSchema, noResultSchema } from './outcome.ts';
 
 export const CONVENTIONS = ['trl', 'verl', 'openrlhf', 'async_grpo', 'art'] as const;
@@ -87,6 +88,8 @@ export interface RunIdentity {
   /** Drawn once when the run was first opened; cursors carry it. */
   incarnation: string;
   convention: Convention;
+  /** Of shards from before cursors had marks. */
+  unmarked?: boolean;
 }
 
 /** The record of one closed group, the same from Redis and from the store. */
@@ -102,7 +105,7 @@ export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRe
     return { member, status, reward, components, advantage: figures.advantages[next++] as number, ...rest };
   });
   return {
-    cursor: formatCursor(identity.incarnation, closed.seq),
+    cursor: formatCursor(identity.incarnation, closed.seq, identity.unmarked ? null : markOf(closed)),
     run: identity.run,
     group: closed.group,
     task_id: closed.task_id,
@@ -115,13 +118,20 @@ export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRe
   };
 }
 
-/** Opaque outside: the run's incarnation and the dense number of the closed group. */
-export function formatCursor(incarnation: string, seq: number): string {
-  return `${incarnation}-${seq}`;
+/**
+ * Opaque outside: the run's incarnation, a mark of what the group holds, and the dense number of the closed group. A Redis
+ * that loses what it acknowledged closes groups anew under numbers that a trainer has seen: the mark tells them apart.
+ */
+export function formatCursor(incarnation: string, seq: number, mark: string | null): string {
+  return mark === null ? `${incarnation}-${seq}` : `${incarnation}.${mark}-${seq}`;
 }
 
-/** The `seq` of a cursor of this incarnation, or null if it is not one. */
-export function parseCursor(incarnation: string, cursor: string): number | null {
-  const match = /^([0-9a-f]+)-(0|[1-9]\d{0,14})$/.exec(cursor);
-  return match && match[1] === incarnation ? Number(match[2]) : null;
+/** `seq` and mark of a cursor of this incarnation, or null if it is not one. */
+export function parseCursor(incarnation: string, cursor: string): { seq: number; mark: string | null } | null {
+  const match = /^([0-9a-f]+)(?:\.([0-9a-f]{8}))?-(0|[1-9]\d{0,14})$/.exec(cursor);
+  return match && match[1] === incarnation ? { seq: Number(match[3]), mark: match[2] ?? null } : null;
+}
+
+function markOf({ group, task_id, closed_by, members }: ClosedGroup): string {
+  return sha256(JSON.stringify([group, task_id, closed_by, members])).slice(0, 8);
 }

@@ -3,11 +3,14 @@
 
 import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
+import { LEDGER_VERSION } from '../shared/ledger/ledger-version.ts';
 import { fingerprint, type RunSettings, readSettings } from '../shared/ledger/run-settings.ts';
 import { runKey } from '../shared/ledger/script.ts';
+import type { Log } from '../shared/log.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import type { Store } from '../shared/store/store.ts';
 import { Documents } from './documents.ts';
+import { watchedStore } from './store-watch.ts';
 
 export interface KnownRun {
   settings: RunSettings;
@@ -21,12 +24,14 @@ export class Runs {
   private readonly known = new Map<string, Promise<KnownRun | { refused: string }>>();
   private readonly redis: Redis;
   private readonly config: Config;
+  private readonly log: Log;
   private readonly anyKey: boolean;
 
   /** `anyKey`: for one who reads and closes, and asks no verifier. */
-  constructor(redis: Redis, config: Config, options: { anyKey: boolean } = { anyKey: false }) {
+  constructor(redis: Redis, config: Config, log: Log, options: { anyKey: boolean } = { anyKey: false }) {
     this.redis = redis;
     this.config = config;
+    this.log = log;
     this.anyKey = options.anyKey;
   }
 
@@ -46,8 +51,10 @@ export class Runs {
   }
 
   private async read(run: string): Promise<KnownRun | { refused: string }> {
-    const text = await this.redis.hget(`${runKey(run)}:run`, 'settings');
-    if (text === null) return { refused: 'the ledger does not know this run' };
+    const [state, version, text] = await this.redis.hmget(`${runKey(run)}:run`, 'state', 'version', 'settings');
+    if (!text) return { refused: 'the ledger does not know this run' };
+    if (state && version !== LEDGER_VERSION)
+      return { refused: `its ledger has layout ${version ?? '1'}, another version’s` };
     const settings = readSettings(text);
     if (
       !this.anyKey &&
@@ -56,7 +63,7 @@ export class Runs {
     ) {
       return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
     }
-    const store = await openStoreAddress(settings.store);
+    const store = watchedStore(await openStoreAddress(settings.store), run, this.redis, this.log);
     return { settings, store, documents: new Documents(store) };
   }
 }

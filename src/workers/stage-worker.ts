@@ -50,7 +50,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
   const companies = new Companies(ledger);
-  const runs = new Runs(redis, context.config);
+  const runs = new Runs(redis, context.config, log);
   const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
   async function handle(job: MemberJob, lane: MemberLane, at: LimitFunction): Promise<void> {

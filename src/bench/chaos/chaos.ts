@@ -24,6 +24,8 @@ const START_MS = 60_000;
 const STUCK_MS = 90_000;
 const LEFT_MS = 30_000;
 const COMMAND_MS = 120_000;
+/** A ledger that forgot is compared with the store within this. */
+const FORGIVEN_MS = 15_000;
 /** A fault that somebody must be able to see holds at most this much longer than drawn. */
 const HEAL_MS = 60_000;
 
@@ -55,6 +57,8 @@ export interface ChaosReport {
   late_answers: number;
   starts: number;
   connections: number;
+  /** Times that the trainer was told that its cursor is gone, and went back. */
+  rewinds: number;
   violations: string[];
   /** Where the logs are; null if there was nothing to keep them for. */
   kept: string | null;
@@ -89,6 +93,8 @@ class Fire {
   private accepted = 0;
   private members = Number.POSITIVE_INFINITY;
   private progressAt = performance.now();
+  /** Until then what was accepted may be open again. */
+  private forgivenUntil = 0;
 
   constructor(order: ChaosOrder, scene: Scene, events: readonly ChaosEvent[]) {
     this.order = order;
@@ -136,6 +142,7 @@ class Fire {
       late_answers: Number(fields.late ?? 0),
       starts: scene.troupe.starts,
       connections: follower.connections,
+      rewinds: follower.rewinds,
       violations: this.violations,
       kept: null,
     };
@@ -178,6 +185,7 @@ class Fire {
     const name = `${event.kind} (${fault.what})`;
     const since = performance.now();
     try {
+      if (fault.forgets) this.forgivenUntil = Number.POSITIVE_INFINITY;
       await fault.begin();
       this.counts[event.kind] = (this.counts[event.kind] ?? 0) + 1;
       if (/killed$/.test(event.kind)) this.kills++;
@@ -192,6 +200,7 @@ class Fire {
         this.blame(`${name} could not be played: ${error instanceof Error ? error.message : error}`);
     } finally {
       await this.heal(fault, name);
+      if (fault.forgets) this.forgivenUntil = performance.now() + FORGIVEN_MS;
       this.progressAt = performance.now();
     }
   }
@@ -257,7 +266,8 @@ class Fire {
   private async look(): Promise<string> {
     const fields = await this.ledger.fields().catch((): Record<string, string> => ({}));
     const accepted = Number(fields.accepted ?? this.accepted);
-    if (accepted < this.accepted) this.blame(`accepted members went from ${this.accepted} back to ${accepted}`);
+    if (accepted < this.accepted && performance.now() > this.forgivenUntil)
+      this.blame(`accepted members went from ${this.accepted} back to ${accepted}`);
     if (accepted !== this.accepted) this.progressAt = performance.now();
     this.accepted = accepted;
     return fields.state ?? 'unknown';
@@ -306,7 +316,7 @@ export function printChaos(report: ChaosReport): string {
     `seed ${report.seed}: ${report.members} members, ${report.kills} kills, ${report.seconds} s: ${verdict}\n`,
     `faults: ${faults.join(', ') || 'none'}${report.missed > 0 ? `; ${report.missed} found the run over` : ''}\n`,
     ...leftOut,
-    `leases lost ${report.lost_leases}, late answers ${report.late_answers}, processes started ${report.starts}, the trainer's connections ${report.connections}\n`,
+    `leases lost ${report.lost_leases}, late answers ${report.late_answers}, processes started ${report.starts}, the trainer's connections ${report.connections}, times it was sent back ${report.rewinds}\n`,
     ...report.violations.map((v) => `VIOLATION ${v}\n`),
     ...(report.kept === null ? [] : [`logs: ${report.kept}/logs\n`]),
   ].join('');

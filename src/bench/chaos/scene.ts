@@ -17,6 +17,9 @@ import { clockLibrary, sweepClocks, WallClock } from './wall-clock.ts';
 
 const LEAVE_MS = 40_000;
 export const ROLLOUT_SLOTS = 3;
+/** The worker on another machine. */
+const RACKED_NUMBER = 2;
+export const RACKED = `rollout-${RACKED_NUMBER}`;
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const PREFIX = 'farm-chaos-';
 /** Marks a folder whose logs somebody wants to read. */
@@ -79,6 +82,7 @@ export class Scene {
       case 'store-readonly':
         return this.disk.kind === 'none' ? 'mounting needs root' : null;
       case 'store-frozen':
+      case 'store-slow':
         return this.disk.kind === 'loop' ? null : 'a disk that freezes needs root and a loop device';
       default:
         return null;
@@ -160,7 +164,7 @@ export class Scene {
       await add('gateway', n, ['serve', '--port', String(port)]);
     }
     if (this.rack !== null)
-      await add('rollout', 2, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)], this.rack);
+      await add('rollout', RACKED_NUMBER, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)], this.rack);
     this.environment = childEnvironment({ ...shared, ...(await reached('desk', local)) });
     this.troupe = new Troupe(parts, this.logs);
     for (const { name } of parts) this.troupe.raise(name);

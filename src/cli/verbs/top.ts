@@ -5,9 +5,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, messageOf } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
+import { unreadable } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { readRun } from '../run-view.ts';
-import { people } from './status.ts';
+import { people, slowRedis } from './status.ts';
 
 const EVERY_MS = 1_000;
 /** Less than the other commands': a live view shows soon that it is none. */
@@ -46,7 +47,9 @@ async function silence(signal: AbortSignal): Promise<never> {
 }
 
 async function view(redis: Parameters<typeof readRun>[0]): Promise<string> {
-  const all = await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run)));
+  const all = await Promise.all(
+    (await knownRuns(redis, null)).map((run) => readRun(redis, run).catch(unreadable(run))),
+  );
   const live = all.filter((s) => s !== null && s.state !== 'done' && s.state !== 'cancelled').filter((s) => s !== null);
-  return live.length > 0 ? live.map(people).join('\n') : 'nothing is at work\n';
+  return live.length > 0 ? `${live.map(people).join('\n')}${await slowRedis(redis)}` : 'nothing is at work\n';
 }

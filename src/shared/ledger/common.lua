@@ -2,7 +2,7 @@
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
---   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id and replid of the Redis
+--   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, version of this layout, server (run_id and replid of the Redis
 --                       whose ledger was last compared with the store)
 --   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
 --                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now

@@ -2,7 +2,8 @@
 -- may be lost), one whose lease ran out is given back. Then, as many as the fleet dealt, those that wait for a place.
 -- ARGV  1 epoch  2 ms until a member is queued again if nobody begins it  3 most of the first kind  4.. pairs of lane, places
 -- Gives the counts of the lanes afterwards, then flat quadruples of member "g-m", lane, number of its next begin, '1' if it
--- is to be alone ('0'); {} if the run rests, -1 if not the driver.
+-- is to be alone ('0'); one that was given back stands there with an empty lane and the worker that lost it in place of the
+-- number. {} if the run rests, -1 if not the driver.
 if not drives(ARGV[1]) then return -1 end
 if run_field('state') ~= 'running' then return {} end
 local t, out, again = now(), {}, int(ARGV[2])
@@ -14,12 +15,13 @@ local function tell(id, lane, begins, deaths)
 end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', K .. ':live', '-inf', t, 'LIMIT', 0, ARGV[3])) do
   local g, m = string.match(id, '^(%d+)-(%d+)$')
-  local f = redis.call('HMGET', group_key(g), m .. '.s', m .. '.l', m .. '.n', m .. '.q', m .. '.dn')
+  local f = redis.call('HMGET', group_key(g), m .. '.s', m .. '.l', m .. '.n', m .. '.q', m .. '.dn', m .. '.w')
   if f[2] and int(f[2]) > t then
     redis.call('ZADD', K .. ':live', f[2], id)
   elseif f[1] == 'rolling' or f[1] == 'verifying' or not f[4] then
     redis.call('HINCRBY', RUN, 'lost', 1)
     give_back(g, m, 0)
+    for _, text in ipairs({id, '', f[6] or '', '0'}) do out[#out + 1] = text end
   else
     redis.call('ZADD', K .. ':live', t + again, id)
     tell(id, f[4], f[3], f[5])

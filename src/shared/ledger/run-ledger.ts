@@ -44,6 +44,13 @@ export interface DueMember {
   alone: boolean;
 }
 
+/** One whose lease ran out, and which was given back. */
+export interface LostMember {
+  group: number;
+  member: number;
+  worker: string;
+}
+
 /** Where the open members of one lane stand. */
 export interface LaneCount {
   /** Queued or at work. */
@@ -186,18 +193,20 @@ export class RunLedger {
     epoch: string,
     places: Readonly<Partial<Record<MemberLane, number>>>,
     again = 500,
-  ): Promise<{ members: DueMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
+  ): Promise<{ members: DueMember[]; lost: LostMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
     const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
     const flat = (await DUE.call(this.redis, this.run, args)) as string[] | number;
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
-    if (flat.length === 0) return { members, lanes: null };
+    const lost: LostMember[] = [];
+    if (flat.length === 0) return { members, lost, lanes: null };
     for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane, string, string];
-      members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
+      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane | '', string, string];
+      if (lane === '') lost.push({ group, member, worker: next });
+      else members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
     }
-    return { members, lanes: laneCounts(flat.map(Number)) };
+    return { members, lost, lanes: laneCounts(flat.map(Number)) };
   }
 
   /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */

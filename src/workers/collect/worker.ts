@@ -17,7 +17,7 @@ const REST_MS = 2_000;
 /** `only`: the one run of a private realm. */
 export async function startCollectWorker(context: RoleContext, only: string | null): Promise<Role> {
   const { redis, log, realm, worker } = context;
-  const runs = new Runs(redis, context.config, { anyKey: true });
+  const runs = new Runs(redis, context.config, log, { anyKey: true });
   const presence = await announce(redis, { role: 'collect', realm, worker, slots: {} });
   const resting = new Map<string, number>();
   let going = true;

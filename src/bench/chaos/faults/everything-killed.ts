@@ -2,14 +2,20 @@
 
 import type { Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
+import type { Visible } from '../sight.ts';
+import { SILENCE } from './redis-fault.ts';
 
 export class EverythingKilled implements Fault {
   readonly what = 'everything';
-  readonly visible = null;
+  readonly visible: Visible | null;
   private readonly scene: Scene;
 
-  constructor(scene: Scene) {
+  /** `seen`: it lasts so long that somebody has to see it. */
+  constructor(scene: Scene, seen: boolean) {
     this.scene = scene;
+    // Nobody is left who could log it.
+    const { log: _, ...sight } = SILENCE;
+    this.visible = seen ? sight : null;
   }
 
   async begin(): Promise<void> {

@@ -1,4 +1,5 @@
-// Processes are killed outright (SIGKILL) and stay down until they are raised: one, the run's driver, or all of a role.
+// Processes are killed outright (SIGKILL) and stay down until they are raised: one, the run's driver, or all of a role. Or
+// only the process that has the members, and the one that supervises it starts another.
 // What the dead held must be in other hands within ten seconds, unless nobody is left who could take it.
 
 import { setTimeout as wait } from 'node:timers/promises';
@@ -7,33 +8,49 @@ import type { Fault } from '../fault.ts';
 import { type Held, heldBy } from '../held.ts';
 import type { Scene } from '../scene.ts';
 import type { Visible } from '../sight.ts';
+import { unheard } from '../unheard.ts';
 
 const TAKE_OVER_MS = 10_000;
 const LOOK_MS = 100;
 
+interface How {
+  /** What is seen where nobody is left who could take over; left out: others do. */
+  visible?: Visible | null;
+  /** The process that has the members, and not the one that supervises it. */
+  workerOnly?: boolean;
+  /** It stays down for longer than a lease. */
+  beyondLease: boolean;
+}
+
 export class Felled implements Fault {
-  readonly visible: Visible | null;
+  visible: Visible | null;
   private readonly scene: Scene;
   private readonly names: readonly string[];
   private readonly othersTakeOver: boolean;
+  private readonly workerOnly: boolean;
+  private readonly beyondLease: boolean;
   private held: Held[] = [];
   private atMs = 0;
 
-  constructor(scene: Scene, names: readonly string[], visible: Visible | null, othersTakeOver: boolean) {
+  constructor(scene: Scene, names: readonly string[], how: How) {
     this.scene = scene;
     this.names = names;
-    this.visible = visible;
-    this.othersTakeOver = othersTakeOver;
+    this.visible = how.visible ?? null;
+    this.othersTakeOver = how.visible === undefined;
+    this.workerOnly = how.workerOnly ?? false;
+    this.beyondLease = how.beyondLease;
   }
 
   get what(): string {
-    return this.names.join(', ');
+    return `${this.names.join(', ')}${this.workerOnly ? ', its worker alone' : ''}`;
   }
 
   async begin(): Promise<void> {
     const { troupe, ledger, run } = this.scene;
     const pids = this.names.map((name) => troupe.pidOf(name));
-    await Promise.all(this.names.map((name) => troupe.fell(name)));
+    if (this.othersTakeOver && this.beyondLease && !this.workerOnly)
+      this.visible = await unheard(this.scene, this.names);
+    await Promise.all(this.names.map((name) => (this.workerOnly ? this.killWorker(name) : troupe.fell(name))));
     this.atMs = performance.now();
     this.held = await heldBy(ledger.admin, run, (worker) =>
       pids.some((pid) => worker.split('-')[1] === String(pid)),
@@ -42,6 +59,10 @@ export class Felled implements Fault {
 
   async heal(): Promise<void> {
     for (const name of this.names) this.scene.troupe.raise(name);
+  }
+
+  private killWorker(name: string): void {
+    for (const pid of this.scene.troupe.childrenOf(name)) process.kill(pid, 'SIGKILL');
   }
 
   /** Meaningful while it is the only fault, and the run was not paused meanwhile. */
