@@ -51,10 +51,11 @@ export class Arms {
     producer: ChildProcess,
     run: string,
     members: number,
+    alike = false,
     heapAt: number[] = [],
     onMark: (mark: z.infer<typeof markSchema>) => Promise<void> = async () => {},
   ): Promise<z.infer<typeof doneSchema>> {
-    producer.send({ run, spec: this.spec(members), heapAt });
+    producer.send({ run, spec: this.spec(members, alike), heapAt });
     for (;;) {
       const answer = await said(producer);
       const mark = markSchema.safeParse(answer);
@@ -63,9 +64,9 @@ export class Arms {
     }
   }
 
-  /** Each member of a group guesses another number: no two of its trajectories are equal. */
-  private spec(members: number): string {
-    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}`);
+  /** Each member of a group guesses another number, so that no two of its trajectories are equal; or all the same one. */
+  private spec(members: number, alike: boolean): string {
+    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}${alike ? '-alike' : ''}`);
     const tasks = Array.from({ length: members / GROUP }, (_, i) => ({
       id: `t${i}`,
       env: 'guess',
@@ -76,7 +77,7 @@ export class Arms {
       Array.from({ length: GROUP }, (_, m) => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`),
     );
     writeFileSync(file('plays'), plays.join(''));
-    const policy = { kind: 'completions', path: file('plays') };
+    const policy = alike ? { kind: 'scripted', actions: [5] } : { kind: 'completions', path: file('plays') };
     const spec = { name: 'bench', group_size: GROUP, tasks, policy, limits: { in_flight: LIVE } };
     writeFileSync(file('spec'), JSON.stringify(spec));
     return file('spec');
