@@ -40,6 +40,8 @@ export interface ScaleSample {
     /** Heap and buffers when the run is over, all that can be collected being gone. */
     producer: number;
     collector: number;
+    /** Of the first one. */
+    worker: number;
     peak_producer: number | null;
     peak_collector: number | null;
     /** Of the largest worker. */
@@ -113,6 +115,7 @@ async function farmArm(
     memory: {
       producer: await heapOf(producer),
       collector: await heapOf(collector),
+      worker: await heapOf(workers[0] as ChildProcess),
       peak_producer: peakBytes(producer.pid),
       peak_collector: peakBytes(collector.pid),
       peak_worker: Math.max(...workers.map((worker) => peakBytes(worker.pid) ?? 0)) || null,
