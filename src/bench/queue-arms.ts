@@ -66,19 +66,24 @@ export class Arms {
     }
   }
 
+  /** Each member of a group guesses another number: no two of its trajectories are equal. */
   private spec(members: number): string {
-    const [file, lines] = ['spec.json', 'jsonl'].map((end) => path.join(this.server.folder, `${members}.${end}`)) as [
-      string,
-      string,
-    ];
-    const tasks = path.basename(lines);
+    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}`);
     const config = { low: 1, high: 10, max_guesses: 4 };
-    const task = (i: number): string => JSON.stringify({ id: `t${i}`, env: 'guess', seed: i, config });
-    writeFileSync(lines, Array.from({ length: members / GROUP }, (_, i) => `${task(i)}\n`).join(''));
-    const policy = { kind: 'scripted', actions: [5] };
+    const ids = Array.from({ length: members / GROUP }, (_, i) => `t${i}`);
+    const tasks = ids.map((id, i) => `${JSON.stringify({ id, env: 'guess', seed: i, config })}\n`);
+    const plays = ids.flatMap((id) =>
+      Array.from({ length: GROUP }, (_, m) => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`),
+    );
+    writeFileSync(file('tasks'), tasks.join(''));
+    writeFileSync(file('plays'), plays.join(''));
+    const policy = { kind: 'completions', path: file('plays') };
     const limits = { in_flight: LIVE };
-    writeFileSync(file, JSON.stringify({ name: 'bench', group_size: GROUP, tasks, policy, limits }));
-    return file;
+    writeFileSync(
+      file('spec'),
+      JSON.stringify({ name: 'bench', group_size: GROUP, tasks: file('tasks'), policy, limits }),
+    );
+    return file('spec');
   }
 
   end(): void {

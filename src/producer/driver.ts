@@ -233,7 +233,8 @@ export class Driver {
     if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
     else this.seen = null;
     if (due !== null && due.lost.length > 0) this.tellLost(due.lost);
-    if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
+    const { queue, fleet } = this.options;
+    if (due !== null && due.members.length > 0) await queue.add(this.ledger.run, due.members, fleet.lightPace);
   }
 
   /** A line a worker: it died, or was cut off, and nobody said so. */

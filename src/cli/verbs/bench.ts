@@ -3,8 +3,9 @@
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
-import { benchQueue, printQueue } from '../../bench/queue.ts';
+import { benchQueue } from '../../bench/queue.ts';
 import { GROUP } from '../../bench/queue-arms.ts';
+import { printQueue } from '../../bench/queue-print.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
 import { benchScale } from '../../bench/scale.ts';

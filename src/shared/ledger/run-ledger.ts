@@ -1,7 +1,7 @@
 // The run's side of the ledger: open it, drive it (one driver at a time, by epoch), tick its clock, read its
 // closed groups, commit shards. What a script answers and takes stands in its header.
 
-import { closedGroupSchema } from '../group.ts';
+import { checkClosedGroup } from '../group.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
 import type { Place } from '../plan/plan.ts';
 import type { Redis } from '../redis/client.ts';
@@ -275,7 +275,7 @@ function readEntry(id: string, flat: Buffer[]): LedgerEntry {
   for (let i = 0; i + 1 < flat.length; i += 2) fields.set((flat[i] as Buffer).toString(), flat[i + 1] as Buffer);
   const text = (name: string): string => fields.get(name)?.toString('utf8') ?? '';
   const seq = Number(id.split('-')[0]);
-  const closed = closedGroupSchema.parse({
+  const closed = checkClosedGroup({
     seq,
     group: Number(text('group')),
     task_id: text('task'),

@@ -8,8 +8,12 @@ import type { Store } from '../store/store.ts';
 import { decodeDocument, type Held, type Place, type PlanDocument } from './plan.ts';
 
 export async function readDocument(store: Store, place: Place): Promise<PlanDocument> {
+  return documentOf(store, place, await store.get(packKey(place.pack), { offset: place.offset, length: place.bytes }));
+}
+
+/** The document in the bytes that lie at its place, null for a pack that is not there. */
+export function documentOf(store: Store, place: Place, bytes: Buffer | null): PlanDocument {
   const key = packKey(place.pack);
-  const bytes = await store.get(key, { offset: place.offset, length: place.bytes });
   if (bytes === null) throw gone(store, key);
   if (bytes.length !== place.bytes || sha256(bytes) !== place.sha256)
     throw damaged(store, key, `at ${place.offset} stands something else than what was written`);
