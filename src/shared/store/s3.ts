@@ -30,6 +30,7 @@ export interface S3Options {
 /** Repeating one part is cheap, ten thousand of them (the most that S3 takes) are 160 GB. */
 const PART_BYTES = 16 * 1024 * 1024;
 const PARTS_AT_ONCE = 4;
+const PROBE_GIVE_UP_MS = 4_000;
 /** A server refuses requests that are further off than 15 minutes; the SDK corrects what it sees. */
 const CLOCK_WARN_MS = 60_000;
 
@@ -61,6 +62,8 @@ class S3Store implements Store {
   private readonly objects: S3Objects;
   private readonly turn: LimitFunction;
   private readonly client: string;
+  private readonly place: S3Place;
+  private readonly options: S3Options;
   private readonly prefix: string;
   /** For messages. */
   private readonly where: string;
@@ -70,6 +73,8 @@ class S3Store implements Store {
   private closed = false;
 
   constructor(place: S3Place, options: S3Options) {
+    this.place = place;
+    this.options = options;
     this.address = formatS3Address(place.address);
     this.where = place.endpoint === null ? this.address : `${this.address} at ${place.endpoint}`;
     this.prefix = place.address.prefix;
@@ -161,7 +166,18 @@ class S3Store implements Store {
     await this.unless('absent', 0, (call) => this.objects.delete(name, call));
   }
 
+  /** Somebody waits for the answer: a server that is not there is said to be so sooner than to a run at work. */
   async probe(): Promise<ProbeReport> {
+    const giveUpMs = Math.min(this.patience.giveUpMs, PROBE_GIVE_UP_MS);
+    const hasty = new S3Store(this.place, { ...this.options, patience: { ...this.patience, giveUpMs } });
+    try {
+      return await hasty.putAndLook();
+    } finally {
+      await hasty.close();
+    }
+  }
+
+  private async putAndLook(): Promise<ProbeReport> {
     const key = `probe/${process.pid}-${randomBytes(8).toString('hex')}`;
     const bytes = randomBytes(64);
     await this.put(key, bytes);
