@@ -5,11 +5,13 @@
 --       5 suspects too: no other member is begun there until this one ends (0 | 1)  6.. triples of group, member, token
 -- Gives for each {'begun', attempt, task, place, rolled text, blobs, signature of an earlier death} or {'refused', why}
 local stage, worker, lease, alone, suspects = ARGV[1], ARGV[2], int(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
-local state, t = run_field('state'), now()
+local state, t, size = run_field('state'), now(), int(run_field('size'))
 
 local function begin(g, m, token)
   if not state then return {'refused', 'unknown'} end
   if state ~= 'running' then return {'refused', state} end
+  -- A job that is not ours may name anybody.
+  if int(m) >= size then return {'refused', 'unknown'} end
   local key = group_key(g)
   local f = redis.call('HMGET', key, 'task', 'place', m .. '.s', m .. '.l', m .. '.a', m .. '.c', m .. '.b', m .. '.x', 'began', m .. '.q', 'lane', m .. '.dn')
   if not f[1] then return {'refused', 'closed'} end
