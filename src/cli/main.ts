@@ -156,7 +156,7 @@ function program(set: (exit: number) => void): Command {
     .argument('RUN')
     .action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
   verb('verify-run', 'account for every member and every hash')
-    .argument('RUN', 'a run, or a folder …/runs/RUN')
+    .argument('RUN', 'a run, a folder …/runs/RUN, or s3://bucket/prefix/runs/RUN')
     .option('--json', 'one JSON object')
     .action(
       run(async (id: string, o: { json?: boolean }) =>
@@ -225,6 +225,22 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
+  const store = verb('store', 'what lies in the store, apart from any one run');
+  store
+    .command('gc')
+    .description('remove what no run claims and is older than a week')
+    .option('--store <ADDRESS>', 'a folder or s3://bucket/prefix (default: FARM_STORE)')
+    .option('--dry-run', 'only list it')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (o: { store?: string; dryRun?: boolean; json?: boolean }) =>
+        (await import('./verbs/store-gc.ts')).storeGc({
+          store: o.store ?? null,
+          dryRun: o.dryRun ?? false,
+          json: o.json ?? false,
+        }),
+      ),
+    );
   verb('export', 'write recorded episodes as what trainers load')
     .argument('RUN|DIR|FILE...')
     .requiredOption('--format <F>', 'records, prompts, crucible or parquet')
@@ -237,7 +253,7 @@ function program(set: (exit: number) => void): Command {
     );
   verb(
     'bench',
-    'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
+    'a benchmark, with its baseline in the same run (sandbox, verify, queue, scale), or the farm under fire (chaos)',
   )
     .argument('NAME')
     .option('--json', 'one JSON object')
@@ -306,7 +322,6 @@ function program(set: (exit: number) => void): Command {
 const NOT_BUILT: readonly (readonly [string, string])[] = [
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
-  ['store', 'store gc'],
 ];
 
 async function main(): Promise<number> {

@@ -10,7 +10,7 @@ export type Convention = (typeof CONVENTIONS)[number];
 export const CLOSED_BY = ['all', 'at_least', 'deadline', 'cancelled'] as const;
 
 /** A closed group as the ledger keeps it: texts of the members and nothing derived. */
-export const closedGroupSchema = z.strictObject({
+const closedGroupSchema = z.strictObject({
   seq: z.int().positive(),
   group: z.int().nonnegative(),
   task_id: z.string(),
@@ -18,6 +18,17 @@ export const closedGroupSchema = z.strictObject({
   members: z.array(memberSchema),
 });
 export type ClosedGroup = z.infer<typeof closedGroupSchema>;
+
+/** Groups that were checked: nobody changes one, and whoever hands one on need not check it again. */
+const checked = new WeakSet<object>();
+
+/** Throws ZodError for what is not a well-formed group. */
+export function checkClosedGroup(data: unknown): ClosedGroup {
+  if (typeof data === 'object' && data !== null && checked.has(data)) return data as ClosedGroup;
+  const closed = closedGroupSchema.parse(data);
+  checked.add(closed);
+  return closed;
+}
 
 export const groupRecordSchema = z.strictObject({
   cursor: z.string(),

@@ -1,10 +1,10 @@
 // A store that takes its time is what members and shards wait for. Whoever waits says so: in its log, and in the run for as
 // long as it lasts (`status` and `top` read it there).
 
-import type { Redis } from 'ioredis';
 import { runKey } from '../shared/ledger/script.ts';
 import { storeWaitKey } from '../shared/ledger/store-wait.ts';
 import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { Store } from '../shared/store/store.ts';
 
 const LOOK_MS = 1_000;
@@ -14,28 +14,21 @@ const SLOW_MS = 3_000;
 const GOOD_FOR_MS = 3_000;
 const AGAIN_MS = 10_000;
 
-/** What is waited for; whatever else a store can do passes by unwatched. */
-const WATCHED: Record<string, string> = {
-  put: 'to write',
-  putNew: 'to write',
-  get: 'to read',
-  head: 'to look at',
-  delete: 'to delete',
-  probe: 'to answer',
-};
-
 export function watchedStore(store: Store, run: string, redis: Redis, log: Log): Store {
   const watch = new StoreWatch(store.address, run, redis, log);
-  return new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== 'function') return value;
-      const doing = WATCHED[String(name)];
-      const call = value.bind(target) as (...args: unknown[]) => Promise<unknown>;
-      if (doing === undefined) return call;
-      return (...args: unknown[]) => watch.during(`${doing} ${args[0] ?? ''}`.trim(), call(...args));
-    },
-  });
+  return {
+    address: store.address,
+    put: (key, bytes) => watch.during(`to write ${key}`, store.put(key, bytes)),
+    putNew: (key, bytes) => watch.during(`to write ${key}`, store.putNew(key, bytes)),
+    get: (key, range) => watch.during(`to read ${key}`, store.get(key, range)),
+    head: (key) => watch.during(`to look at ${key}`, store.head(key)),
+    list: (prefix) => store.list(prefix),
+    ...(store.emptyFolders ? { emptyFolders: store.emptyFolders.bind(store) } : {}),
+    unfinishedPuts: () => store.unfinishedPuts(),
+    delete: (key) => watch.during(`to delete ${key}`, store.delete(key)),
+    probe: () => watch.during('to answer', store.probe()),
+    close: () => store.close(),
+  };
 }
 
 class StoreWatch {

@@ -3,11 +3,16 @@
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
 import { FAULT_KINDS, type FaultKind, STORES, type StoreKind, troublesOf } from '../../bench/chaos/schedule.ts';
-import { benchQueue, printQueue } from '../../bench/queue.ts';
+import { benchQueue } from '../../bench/queue.ts';
+import { GROUP } from '../../bench/queue-arms.ts';
+import { printQueue } from '../../bench/queue-print.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
+import { benchScale } from '../../bench/scale.ts';
+import { printScale } from '../../bench/scale-print.ts';
 import { benchVerify } from '../../bench/verify.ts';
 import { printVerify } from '../../bench/verify-print.ts';
+import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
 
@@ -35,12 +40,12 @@ const BENCHES = new Map<string, Bench>([
   ['sandbox', sandbox],
   ['verify', async (args, _, signal) => print(args, await benchVerify(signal), printVerify)],
   ['queue', async (args, _, signal) => print(args, await benchQueue(signal), printQueue)],
+  ['scale', scale],
   ['chaos', chaos],
 ]);
 
 /** Interrupted, a bench ends what it started. */
 export async function bench(args: BenchArguments): Promise<number> {
-  if (args.name === 'scale') throw inputError('not_built', 'bench scale is not built yet');
   const wanted = BENCHES.get(args.name);
   if (!wanted)
     throw inputError(
@@ -69,6 +74,16 @@ async function sandbox(args: BenchArguments, _: Interrupts, signal: AbortSignal)
   print(args, result, printSandbox);
   const wrong = (result.grades?.wrong.length ?? 0) + result.rows.reduce((sum, row) => sum + row.wrong, 0);
   return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
+}
+
+async function scale(args: BenchArguments, _: Interrupts, signal: AbortSignal): Promise<number> {
+  const { store } = readConfig();
+  const s3 = store.startsWith('s3://') ? store : null;
+  if (args.members !== null && args.members % GROUP !== 0)
+    throw inputError('members', `--members ${args.members} is no multiple of ${GROUP}, the size of a group`);
+  const tell = (line: string): void => void process.stderr.write(`${line}\n`);
+  if (s3 === null) tell('no arm with S3: FARM_STORE does not begin with s3://');
+  return print(args, await benchScale({ members: args.members, s3, tell, signal }), printScale);
 }
 
 function kindOf(text: string, store: StoreKind): FaultKind {

@@ -27,16 +27,32 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', K .. ':live', '-inf', t, 'LIMIT'
     tell(id, f[4], f[3], f[5])
   end
 end
-for i = 4, #ARGV, 2 do
-  local lane = ARGV[i]
-  if int(ARGV[i + 1]) > 0 then
-    for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key(lane), '-inf', t, 'LIMIT', 0, ARGV[i + 1])) do
-      local g, m = string.match(id, '^(%d+)-(%d+)$')
-      redis.call('ZREM', due_key(lane), id)
-      take_place(g, m, lane, t + again)
-      local f = redis.call('HMGET', group_key(g), m .. '.n', m .. '.dn')
-      tell(id, lane, f[1], f[2])
+-- Members of one group stand together: what is written of them is written together.
+local function give_places(lane, ids)
+  local live, n = {}, 1
+  while n <= #ids do
+    local g, first, kept, asked = string.match(ids[n], '^(%d+)-'), n, {}, {}
+    while n <= #ids and n - first < 400 do
+      local of, m = string.match(ids[n], '^(%d+)-(%d+)$')
+      if of ~= g then break end
+      kept[#kept + 1], kept[#kept + 2] = m .. '.q', lane
+      asked[#asked + 1], asked[#asked + 2] = m .. '.n', m .. '.dn'
+      live[#live + 1], live[#live + 2] = t + again, ids[n]
+      n = n + 1
     end
+    redis.call('HSET', group_key(g), unpack(kept))
+    local f = redis.call('HMGET', group_key(g), unpack(asked))
+    for j = first, n - 1 do tell(ids[j], lane, f[2 * (j - first) + 1], f[2 * (j - first) + 2]) end
+  end
+  call_all('ZREM', due_key(lane), ids)
+  call_all('ZADD', K .. ':live', live)
+  redis.call('HINCRBY', RUN, 'out:' .. lane, #ids)
+end
+for i = 4, #ARGV, 2 do
+  local lane, places = ARGV[i], int(ARGV[i + 1])
+  if places > 0 then
+    local ids = redis.call('ZRANGEBYSCORE', due_key(lane), '-inf', t, 'LIMIT', 0, places)
+    if #ids > 0 then give_places(lane, ids) end
   end
 end
 local answer = lane_counts({})

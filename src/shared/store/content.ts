@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { type Claim, claimOf, objectKey, packKey, sha256 } from '../claim.ts';
-import { inputError, messageOf } from '../errors.ts';
+import { inputError, messageOf, missingError } from '../errors.ts';
 import type { Store } from './store.ts';
 
 /** Compressed content up to this many bytes travels in `accept`. */
@@ -50,12 +50,37 @@ export function ownObject(claim: Claim): Placement {
 /** Puts content away, before it is claimed: durable on return, or small enough to travel as `inline` (gzip) in `accept`. */
 export async function putContent(store: Store, content: Buffer): Promise<{ claim: Claim; inline: Buffer | null }> {
   if (content.byteLength <= INLINE_TRY_BYTES) {
-    const inline = gzipSteadySync(content);
-    if (inline.byteLength <= INLINE_CONTENT_BYTES) return { claim: claimOf(content), inline };
+    const claim = claimOf(content);
+    const inline = lately.get(claim.sha256) ?? gzipSteadySync(content);
+    if (inline.byteLength <= INLINE_CONTENT_BYTES) {
+      remember(claim.sha256, inline);
+      return { claim, inline };
+    }
   }
   const digest = await sha256Away(content);
   await store.put(objectKey(digest), content);
   return { claim: { key: `sha256/${digest}`, sha256: digest, bytes: content.byteLength }, inline: null };
+}
+
+/** Puts, and reads back what was put: for what is the only copy from then on. Throws FarmError (exit 3) where the store has something else. */
+export async function putSound(store: Store, key: string, bytes: Buffer): Promise<void> {
+  await store.put(key, bytes);
+  const back = await store.get(key);
+  if (back?.equals(bytes)) return;
+  throw missingError(
+    'store_lies',
+    `the store ${store.address} took ${key} and ${back === null ? 'does not have it' : 'gives back something else'}`,
+    'nothing of it was acknowledged; look at the store, and at what lies before it',
+  );
+}
+
+/** Equal contents come close together, as those of a group's members that act alike: they are compressed once. */
+const lately = new Map<string, Buffer>();
+const LATELY = 128;
+
+function remember(digest: string, inline: Buffer): void {
+  lately.set(digest, inline);
+  if (lately.size > LATELY) lately.delete(lately.keys().next().value as string);
 }
 
 /** The content of a claim, verified in stored and in plain form. Throws FarmError (exit 2) that says what is wrong with it. */
@@ -108,8 +133,8 @@ export async function decodeContent(
 
 /** What is wrong with an object that holds exactly the claimed content, or null. Reads in pieces; throws only where the store cannot be read. */
 export async function checkObject(store: Store, key: string, digest: string, bytes: number): Promise<string | null> {
-  const size = await store.head(key);
-  if (size === null) return `${key} is not there`;
+  const size = (await store.head(key))?.bytes;
+  if (size === undefined) return `${key} is not there`;
   if (size !== bytes) return `${key} has ${size} bytes where ${bytes} are claimed`;
   const hash = createHash('sha256');
   for (let offset = 0; offset < size; offset += PIECE_BYTES) {
@@ -130,8 +155,15 @@ export async function gzipSteady(content: Uint8Array): Promise<Buffer> {
 
 const GZIP = { level: 6, memLevel: 8, windowBits: 15, strategy: constants.Z_DEFAULT_STRATEGY };
 
+/** What zlib keeps free of its window (its deflate.h). */
+const MIN_LOOKAHEAD = 262;
+
+/** A window that holds the whole content finds what a larger one would, and what is small costs less than half to set up. */
 function gzipSteadySync(content: Uint8Array): Buffer {
-  return withoutSystem(gzipSync(content, GZIP));
+  const bits = Math.max(10, 32 - Math.clz32(content.byteLength + MIN_LOOKAHEAD));
+  if (bits >= GZIP.windowBits) return withoutSystem(gzipSync(content, GZIP));
+  const options = { ...GZIP, windowBits: bits, memLevel: bits - 6, chunkSize: Math.max(64, content.byteLength) };
+  return withoutSystem(gzipSync(content, options));
 }
 
 function withoutSystem(bytes: Buffer): Buffer {
@@ -155,6 +187,19 @@ export async function gunzipBounded(
     return error instanceof RangeError
       ? { fault: `it inflates to more than ${maxBytes} bytes` }
       : { fault: `it is not sound gzip (${messageOf(error)})` };
+  }
+}
+
+/** Several gzips one behind the other as one content of so many bytes; null if they are anything else. */
+export function gunzipTogether(parts: readonly Buffer[], bytes: number): Buffer | null {
+  try {
+    const content = gunzipSync(Buffer.concat(parts), {
+      maxOutputLength: bytes + 1,
+      chunkSize: Math.max(64, bytes + 1),
+    });
+    return content.byteLength === bytes ? content : null;
+  } catch {
+    return null;
   }
 }
 

@@ -77,8 +77,10 @@ class Walk {
 
   async step(): Promise<void> {
     const roll = this.draws.below(120);
-    if (roll < 40) return void (await this.begin());
-    if (roll < 55) return this.accept();
+    if (roll < 28) return void (await this.begin());
+    if (roll < 40) return this.beginSome();
+    if (roll < 48) return this.accept();
+    if (roll < 55) return this.acceptSome();
     if (roll < 68) return this.rolled();
     if (roll < 80) return this.fail();
     if (roll < 88) return this.expire();
@@ -165,6 +167,43 @@ class Walk {
       await this.keep(g, m);
     }
     return 'token' in answer;
+  }
+
+  /** In one step, in any order and perhaps twice the same: it is as if they were begun one after another. */
+  private async beginSome(): Promise<void> {
+    const worker = WORKERS[this.draws.below(WORKERS.length)] as string;
+    const stage = this.draws.below(3) === 0 ? 'verify' : 'rollout';
+    const company = { alone: this.draws.below(2) === 0, suspects: this.draws.below(2) === 0 };
+    const some = Array.from({ length: this.draws.between(2, 6) }, () => this.somebody());
+    const members = some.map(([group, member]) => ({ group, member }));
+    const answers = await (this.workers.get(worker) as MemberLedger).beginAll(this.run, members, stage, company);
+    for (const [i, answer] of answers.entries()) {
+      const [g, m] = some[i] as [number, number];
+      const token = 'token' in answer ? answer.token : '';
+      const real = 'refused' in answer ? answer.refused : 'begun';
+      const model = this.model.begin(g, m, stage, worker, token, company);
+      this.same(`begin ${i + 1} of ${some.length}: ${g}-${m} ${stage} by ${worker}`, real, model);
+      if (!('token' in answer)) continue;
+      expect([answer.taskId, answer.place]).toEqual([`t${g}`, PLACE]);
+      this.attempts.push(answer);
+    }
+  }
+
+  /** Told at one moment, which the ledger takes in one step; some of them may not speak any more. */
+  private async acceptSome(): Promise<void> {
+    const some = Array.from({ length: this.draws.between(2, 6) }, () => this.speaker());
+    const told = some.flatMap((attempt) =>
+      attempt === undefined ? [] : [{ attempt, reward: this.draws.below(1_000) / 7 }],
+    );
+    const worker = this.worker();
+    const answers = await Promise.all(
+      told.map(({ attempt, reward }) => worker.accept(attempt, completedWith(attempt.member, reward), [])),
+    );
+    for (const [i, { attempt, reward }] of told.entries()) {
+      const { group, member, token } = attempt;
+      const model = this.model.accept(group, member, token, reward);
+      this.same(`accept ${i + 1} of ${told.length}: ${group}-${member} ${token.slice(0, 4)}`, answers[i], model);
+    }
   }
 
   private speaker(): Attempt | undefined {
