@@ -1,2 +1,3 @@
 -- Which server has the run's keys now: of a cluster, one of several.
+-- ARGV  none
 return server_id()
