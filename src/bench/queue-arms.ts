@@ -70,13 +70,11 @@ export class Arms {
   private spec(members: number): string {
     const file = (name: string): string => path.join(this.server.folder, `${name}-${members}`);
     const config = { low: 1, high: 10, max_guesses: 4 };
-    const ids = Array.from({ length: members / GROUP }, (_, i) => `t${i}`);
-    const tasks = ids.map((id, i) => `${JSON.stringify({ id, env: 'guess', seed: i, config })}\n`);
-    const plays = ids.flatMap((id) =>
-      Array.from({ length: GROUP }, (_, m) => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`),
-    );
-    writeFileSync(file('tasks'), tasks.join(''));
-    writeFileSync(file('plays'), plays.join(''));
+    const groups = Array.from({ length: members / GROUP }, (_, i) => `t${i}`);
+    const task = (id: string, seed: number): string => `${JSON.stringify({ id, env: 'guess', seed, config })}\n`;
+    const play = (id: string, m: number): string => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`;
+    writeFileSync(file('tasks'), groups.map(task).join(''));
+    writeFileSync(file('plays'), groups.flatMap((id) => Array.from({ length: GROUP }, (_, m) => play(id, m))).join(''));
     const policy = { kind: 'completions', path: file('plays') };
     const limits = { in_flight: LIVE };
     writeFileSync(

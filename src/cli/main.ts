@@ -260,6 +260,10 @@ function program(set: (exit: number) => void): Command {
     .option('--seed <N>', 'sandbox, chaos: fixes what is drawn; without it one is drawn and shown', integer)
     .option('--kills <K>', 'chaos: how often something is killed', number)
     .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+    .option(
+      '--store <KIND>',
+      'chaos: folder (with faults of its disk) or s3 (a server of its own, with faults of its answers)',
+    )
     .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
     .option('--members <M>', 'chaos: members of the run', count)
     .option('--minutes <T>', 'chaos: in which it must be done', count)
@@ -277,6 +281,7 @@ function program(set: (exit: number) => void): Command {
             kills?: number;
             faults?: number;
             only: string[];
+            store?: string;
             members?: number;
             minutes?: number;
             full?: boolean;
@@ -292,6 +297,7 @@ function program(set: (exit: number) => void): Command {
             kills: o.kills ?? null,
             faults: o.faults ?? null,
             only: o.only,
+            store: o.store ?? null,
             members: o.members ?? null,
             minutes: o.minutes ?? null,
             full: o.full ?? false,

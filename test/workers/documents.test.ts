@@ -32,8 +32,7 @@ async function planOf({ onTestFinished }: TestContext, sizes: readonly number[])
     document: encodeDocument(documentOf(`t${i}`, size)),
     objects: [],
   }));
-  const index = await PlanIndex.open(store, await storePlan(store, groups, 1));
-  const plan = await index.entries(0, groups.length);
+  const plan = await PlanIndex.open(store, await storePlan(store, groups, 1));
   const reads: string[] = [];
   const counting = Object.create(store, {
     get: {
@@ -43,7 +42,7 @@ async function planOf({ onTestFinished }: TestContext, sizes: readonly number[])
       },
     },
   }) as Store;
-  const places = plan.map((entry) => entry.place);
+  const places = (await plan.entries(0, plan.length)).map((entry) => entry.place);
   return { folder, places, reads, documents: new Documents(counting) };
 }
 

@@ -2,7 +2,7 @@
 
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
-import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
+import { FAULT_KINDS, type FaultKind, STORES, type StoreKind, troublesOf } from '../../bench/chaos/schedule.ts';
 import { benchQueue } from '../../bench/queue.ts';
 import { GROUP } from '../../bench/queue-arms.ts';
 import { printQueue } from '../../bench/queue-print.ts';
@@ -25,6 +25,7 @@ export interface BenchArguments {
   kills: number | null;
   faults: number | null;
   only: readonly string[];
+  store: string | null;
   members: number | null;
   minutes: number | null;
   full: boolean;
@@ -85,19 +86,33 @@ async function scale(args: BenchArguments, _: Interrupts, signal: AbortSignal): 
   return print(args, await benchScale({ members: args.members, s3, tell, signal }), printScale);
 }
 
-function kindOf(text: string): FaultKind {
-  const kind = FAULT_KINDS.find((known) => known === text);
-  if (kind === undefined) throw inputError('fault', `--only ${text} is no kind of fault`, FAULT_KINDS.join(', '));
-  return kind;
+function kindOf(text: string, store: StoreKind): FaultKind {
+  const kinds = troublesOf(store);
+  const kind = kinds.find((known) => known === text);
+  if (kind !== undefined) return kind;
+  const elsewhere = FAULT_KINDS.some((known) => known === text && STORES.some((s) => troublesOf(s).includes(known)));
+  throw inputError(
+    'fault',
+    elsewhere ? `--only ${text} cannot befall a farm with --store ${store}` : `--only ${text} is no kind of fault`,
+    kinds.join(', '),
+  );
+}
+
+function storeOf(text: string | null): StoreKind {
+  const store = STORES.find((known) => known === (text ?? 'folder'));
+  if (store === undefined) throw inputError('store', `--store ${text} is no kind of store`, STORES.join(', '));
+  return store;
 }
 
 async function chaos(args: BenchArguments, interrupts: Interrupts, signal: AbortSignal): Promise<number> {
   const kills = args.kills ?? 12;
+  const store = storeOf(args.store);
   const report = await benchChaos({
     seed: args.seed ?? BigInt(randomInt(SEEDS)),
     kills,
     troubles: args.faults ?? Math.ceil(kills / 2),
-    ...(args.only.length === 0 ? {} : { only: args.only.map(kindOf) }),
+    ...(args.only.length === 0 ? {} : { only: args.only.map((text) => kindOf(text, store)) }),
+    store,
     members: args.members ?? Math.max(100, kills * 25),
     minutes: args.minutes ?? 30,
     tell: (line) => process.stderr.write(`${line}\n`),
