@@ -23,17 +23,20 @@ export type Part = 'producer' | 'worker' | 'collector' | 'raw-producer' | 'raw-w
 
 export class Arms {
   private readonly server: BenchRedis;
+  private readonly store: string | null;
   private readonly children: ChildProcess[] = [];
   private runs = 0;
 
-  constructor(server: BenchRedis) {
+  /** `store`: of the runs; without one a folder beside the Redis. */
+  constructor(server: BenchRedis, store: string | null = null) {
     this.server = server;
+    this.store = store;
   }
 
   /** `concurrency`: of a worker; what else a part has takes no part in it. */
   async start(part: Part, realm: string, concurrency: number): Promise<ChildProcess> {
     const { socket, folder } = this.server;
-    const child = fork(CHILD, [JSON.stringify({ part, socket, folder, realm, concurrency })], {
+    const child = fork(CHILD, [JSON.stringify({ part, socket, folder, realm, concurrency, store: this.store })], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       execArgv: ['--expose-gc'],
     });
@@ -67,19 +70,18 @@ export class Arms {
   /** Each member of a group guesses another number, so that no two of its trajectories are equal; or all the same one. */
   private spec(members: number, alike: boolean): string {
     const file = (name: string): string => path.join(this.server.folder, `${name}-${members}${alike ? '-alike' : ''}`);
-    const tasks = Array.from({ length: members / GROUP }, (_, i) => ({
-      id: `t${i}`,
-      env: 'guess',
-      seed: i,
-      config: { low: 1, high: 10, max_guesses: 4 },
-    }));
-    const plays = tasks.flatMap(({ id }) =>
-      Array.from({ length: GROUP }, (_, m) => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`),
-    );
-    writeFileSync(file('plays'), plays.join(''));
+    const config = { low: 1, high: 10, max_guesses: 4 };
+    const groups = Array.from({ length: members / GROUP }, (_, i) => `t${i}`);
+    const task = (id: string, seed: number): string => `${JSON.stringify({ id, env: 'guess', seed, config })}\n`;
+    const play = (id: string, m: number): string => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`;
+    writeFileSync(file('tasks'), groups.map(task).join(''));
+    writeFileSync(file('plays'), groups.flatMap((id) => Array.from({ length: GROUP }, (_, m) => play(id, m))).join(''));
     const policy = alike ? { kind: 'scripted', actions: [5] } : { kind: 'completions', path: file('plays') };
-    const spec = { name: 'bench', group_size: GROUP, tasks, policy, limits: { in_flight: LIVE } };
-    writeFileSync(file('spec'), JSON.stringify(spec));
+    const limits = { in_flight: LIVE };
+    writeFileSync(
+      file('spec'),
+      JSON.stringify({ name: 'bench', group_size: GROUP, tasks: file('tasks'), policy, limits }),
+    );
     return file('spec');
   }
 

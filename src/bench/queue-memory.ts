@@ -2,10 +2,10 @@
 // run, the window being the same: what has been done must leave nothing.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { MemberLedger } from '../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { announce } from '../shared/presence.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openRedis } from '../shared/redis/connect.ts';
 import { type Arms, GROUP, heapOf, LIVE } from './queue-arms.ts';
 import type { BenchRedis } from './redis.ts';

@@ -156,7 +156,7 @@ function program(set: (exit: number) => void): Command {
     .argument('RUN')
     .action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
   verb('verify-run', 'account for every member and every hash')
-    .argument('RUN', 'a run, or a folder …/runs/RUN')
+    .argument('RUN', 'a run, a folder …/runs/RUN, or s3://bucket/prefix/runs/RUN')
     .option('--json', 'one JSON object')
     .action(
       run(async (id: string, o: { json?: boolean }) =>
@@ -225,6 +225,22 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
+  const store = verb('store', 'what lies in the store, apart from any one run');
+  store
+    .command('gc')
+    .description('remove what no run claims and is older than a week')
+    .option('--store <ADDRESS>', 'a folder or s3://bucket/prefix (default: FARM_STORE)')
+    .option('--dry-run', 'only list it')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (o: { store?: string; dryRun?: boolean; json?: boolean }) =>
+        (await import('./verbs/store-gc.ts')).storeGc({
+          store: o.store ?? null,
+          dryRun: o.dryRun ?? false,
+          json: o.json ?? false,
+        }),
+      ),
+    );
   verb('export', 'write recorded episodes as what trainers load')
     .argument('RUN|DIR|FILE...')
     .requiredOption('--format <F>', 'records, prompts, crucible or parquet')
@@ -237,13 +253,17 @@ function program(set: (exit: number) => void): Command {
     );
   verb(
     'bench',
-    'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
+    'a benchmark, with its baseline in the same run (sandbox, verify, queue, scale), or the farm under fire (chaos)',
   )
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'sandbox, chaos: fixes what is drawn; without it one is drawn and shown', integer)
     .option('--kills <K>', 'chaos: how often something is killed', number)
     .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+    .option(
+      '--store <KIND>',
+      'chaos: folder (with faults of its disk) or s3 (a server of its own, with faults of its answers)',
+    )
     .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
     .option('--members <M>', 'chaos: members of the run', count)
     .option('--minutes <T>', 'chaos: in which it must be done', count)
@@ -261,6 +281,7 @@ function program(set: (exit: number) => void): Command {
             kills?: number;
             faults?: number;
             only: string[];
+            store?: string;
             members?: number;
             minutes?: number;
             full?: boolean;
@@ -276,6 +297,7 @@ function program(set: (exit: number) => void): Command {
             kills: o.kills ?? null,
             faults: o.faults ?? null,
             only: o.only,
+            store: o.store ?? null,
             members: o.members ?? null,
             minutes: o.minutes ?? null,
             full: o.full ?? false,
@@ -300,7 +322,6 @@ function program(set: (exit: number) => void): Command {
 const NOT_BUILT: readonly (readonly [string, string])[] = [
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
-  ['store', 'store gc'],
 ];
 
 async function main(): Promise<number> {

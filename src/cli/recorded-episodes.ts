@@ -5,7 +5,8 @@ import { existsSync } from 'node:fs';
 import { inputError } from '../shared/errors.ts';
 import { type GroupRecord, groupRecordSchema } from '../shared/group.ts';
 import type { Value } from '../shared/json/value.ts';
-import { readDocument, readHeld, readPlanIndex } from '../shared/plan/reader.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
+import { readDocument, readHeld } from '../shared/plan/reader.ts';
 import { readContent } from '../shared/store/content.ts';
 import { parseManifest } from '../shared/store/manifest.ts';
 import { RUN_ID } from '../shared/store/open.ts';
@@ -87,9 +88,9 @@ async function plannedPrompts(store: Store, run: string): Promise<(group: number
   const parsed = parseManifest(bytes);
   if ('fault' in parsed)
     throw inputError('manifest_broken', `the manifest of ${run} ${parsed.fault}`, `./farm verify-run ${run} says more`);
-  const entries = await readPlanIndex(store, parsed.manifest.plan);
+  const plan = await PlanIndex.open(store, parsed.manifest.plan);
   const read = async (group: number): Promise<Value> => {
-    const entry = entries[group];
+    const [entry] = await plan.entries(group, group + 1);
     const held = entry === undefined ? null : (await readDocument(store, entry.place)).prompt;
     return held === null ? null : await readHeld(store, held);
   };

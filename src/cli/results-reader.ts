@@ -1,13 +1,13 @@
 // One reader over the two places where closed groups lie: committed shards in the store, the rest in the ledger's
 // stream. A shard that is committed while we read moves groups from one to the other; the sequence number does not change.
 
-import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
 import { parseCursor } from '../shared/group.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { parseManifest } from '../shared/store/manifest.ts';
 import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
 import { type ResultLine, resultsFromStore } from '../shared/store/results.ts';

@@ -8,13 +8,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { Redis } from 'ioredis';
 import { childEnvironment } from '../shared/config.ts';
 import type { Slots } from '../shared/lane.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import type { Log } from '../shared/log.ts';
 import type { RoleName } from '../shared/presence.ts';
+import type { Redis } from '../shared/redis/client.ts';
 
 const ROLE_MAIN = fileURLToPath(new URL('role-main.js', import.meta.url));
 export const DRAIN_MS = 30_000;

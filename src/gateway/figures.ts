@@ -2,12 +2,12 @@
 // Redis when asked, at most once a second for all who ask, and within a bound of time: no figures are better than a
 // scrape that hangs.
 
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { type RunStatus, readStatus, unreadable } from '../shared/ledger/run-status.ts';
 import { type Present, present } from '../shared/presence.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import type { Sample } from './metrics.ts';
 

@@ -4,7 +4,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { objectKey, sha256 } from '../shared/claim.ts';
 import { inputError, missingError } from '../shared/errors.ts';
 import { dumpJson, parseJson } from '../shared/json/json.ts';
@@ -14,9 +13,10 @@ import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
-import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
-import { readPlanIndex } from '../shared/plan/reader.ts';
+import type { PlanRef } from '../shared/plan/plan.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { isKnownAlive, isKnownDead } from '../shared/process-identity.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { diffDocuments, NOTHING } from '../shared/spec/document.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';
@@ -35,7 +35,7 @@ const LEASE_WAIT_MS = 15_000;
 export interface OpenedRun {
   ledger: RunLedger;
   settings: RunSettings;
-  plan: PlanEntry[];
+  plan: PlanIndex;
   epoch: string;
   resumed: boolean;
 }
@@ -97,7 +97,8 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       refill: spec.groups.refill,
       max_attempts: MAX_ATTEMPTS,
     });
-    if (!opened) {
+    if (opened) await ledger.setField('opened_at', String(Date.now()));
+    else {
       // Somebody else opened it meanwhile: perhaps with another spec.
       settings = readSettings((await ledger.field('settings')) as string);
       await refuseChanged(run, store, settings.documentSha256, document);
@@ -115,7 +116,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
     if (sealedBy !== null) await ledger.setState('done');
   }
   await ledger.sit();
-  return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
+  return { ledger, settings, plan: await PlanIndex.open(store, settings.plan), epoch, resumed: before !== null };
 }
 
 /** Drawn once a run, and marked with its spec: shards say with it which spec they are of, also where Redis has forgotten. */

@@ -1,12 +1,12 @@
 // What a worker knows of the runs whose members it gets: settings and store, read once a run. A run that this worker
 // must not touch (another key, a store that it cannot open) is refused here, before anything is begun.
 
-import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
 import { LEDGER_VERSION } from '../shared/ledger/ledger-version.ts';
 import { fingerprint, type RunSettings, readSettings } from '../shared/ledger/run-settings.ts';
 import { runKey } from '../shared/ledger/script.ts';
 import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import type { Store } from '../shared/store/store.ts';
 import { Documents } from './documents.ts';

@@ -1,10 +1,10 @@
 // A store that takes its time is what members and shards wait for. Whoever waits says so: in its log, and in the run for as
 // long as it lasts (`status` and `top` read it there).
 
-import type { Redis } from 'ioredis';
 import { runKey } from '../shared/ledger/script.ts';
 import { storeWaitKey } from '../shared/ledger/store-wait.ts';
 import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { Store } from '../shared/store/store.ts';
 
 const LOOK_MS = 1_000;
@@ -19,10 +19,12 @@ export function watchedStore(store: Store, run: string, redis: Redis, log: Log):
   return {
     address: store.address,
     put: (key, bytes) => watch.during(`to write ${key}`, store.put(key, bytes)),
+    putNew: (key, bytes) => watch.during(`to write ${key}`, store.putNew(key, bytes)),
     get: (key, range) => watch.during(`to read ${key}`, store.get(key, range)),
     head: (key) => watch.during(`to look at ${key}`, store.head(key)),
     list: (prefix) => store.list(prefix),
     ...(store.emptyFolders ? { emptyFolders: store.emptyFolders.bind(store) } : {}),
+    unfinishedPuts: () => store.unfinishedPuts(),
     delete: (key) => watch.during(`to delete ${key}`, store.delete(key)),
     probe: () => watch.during('to answer', store.probe()),
     close: () => store.close(),

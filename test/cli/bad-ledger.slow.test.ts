@@ -132,6 +132,8 @@ describe('a run of another version of the ledger', () => {
   beforeAll(async () => {
     expect((await submit('old')).status).toBe(201);
     await done('old');
+    const driver = () => server.redis.hget(`${runKey('old')}:run`, 'driver');
+    await until('nobody drives it any more', async () => (await driver()) === null);
     await server.redis.hdel(`${runKey('old')}:run`, 'version');
   });
 

@@ -90,7 +90,7 @@ async function refusal(opening: Promise<unknown>): Promise<FarmError> {
 /** Opens the first groups and has all their members accepted, with contents that the store can vouch for. */
 async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: number): Promise<void> {
   const next = Number(await ledger.field('next'));
-  await ledger.openGroups(epoch, next, plan.slice(next, to));
+  await ledger.openGroups(epoch, next, await plan.entries(next, to));
   const worker = new MemberLedger(server.redis, 'worker');
   for (const due of (await ledger.due(epoch, { rollout: 1_000, light: 1_000 }))?.members ?? []) {
     const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
@@ -134,7 +134,9 @@ describe('a run that is opened', () => {
     const run = newRun();
     const opened = await open(run);
     expect(opened).toMatchObject({ resumed: false, settings: { name: 'opened', plan: { groups: 5, groupSize: 2 } } });
-    const documents = await Promise.all(opened.plan.map((entry) => readDocument(store, entry.place)));
+    const documents = await Promise.all(
+      (await opened.plan.entries(0, 5)).map((entry) => readDocument(store, entry.place)),
+    );
     expect(documents.map((d) => [d.task_id, d.seed])).toEqual([0, 1, 2, 3, 4].map((i) => [`g${i}`, BigInt(i)]));
     expect(await knownRuns(server.redis, 'shared')).toContain(run);
     expect(await opened.ledger.field('state')).toBe('running');
@@ -259,7 +261,7 @@ describe('shards in the store', () => {
     const again = await open(run);
     expect(again).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
     expect(await again.ledger.fields()).toMatchObject({ accepted: '6', closed: '3', committed: '3', shards: '1' });
-    await again.ledger.openGroups(again.epoch, 0, again.plan);
+    await again.ledger.openGroups(again.epoch, 0, await again.plan.entries(0, 5));
     expect((await again.ledger.due(again.epoch, { rollout: 100, light: 100 }))?.members.map((d) => d.group)).toEqual([
       3, 3, 4, 4,
     ]);

@@ -5,7 +5,7 @@ import { describe, expect, it, type TestContext } from 'vitest';
 import { storePlan } from '../../src/producer/plan-store.ts';
 import { packKey } from '../../src/shared/claim.ts';
 import { encodeDocument, type Place, type PlanDocument } from '../../src/shared/plan/plan.ts';
-import { readPlanIndex } from '../../src/shared/plan/reader.ts';
+import { PlanIndex } from '../../src/shared/plan/plan-index.ts';
 import { openStoreAddress } from '../../src/shared/store/open.ts';
 import type { Store } from '../../src/shared/store/store.ts';
 import { Documents } from '../../src/workers/documents.ts';
@@ -32,7 +32,7 @@ async function planOf({ onTestFinished }: TestContext, sizes: readonly number[])
     document: encodeDocument(documentOf(`t${i}`, size)),
     objects: [],
   }));
-  const plan = await readPlanIndex(store, await storePlan(store, groups, 1));
+  const plan = await PlanIndex.open(store, await storePlan(store, groups, 1));
   const reads: string[] = [];
   const counting = Object.create(store, {
     get: {
@@ -42,7 +42,7 @@ async function planOf({ onTestFinished }: TestContext, sizes: readonly number[])
       },
     },
   }) as Store;
-  const places = plan.map((entry) => entry.place);
+  const places = (await plan.entries(0, plan.length)).map((entry) => entry.place);
   return { folder, places, reads, documents: new Documents(counting) };
 }
 

@@ -10,6 +10,7 @@ import { Felled } from './faults/felled.ts';
 import { RedisFault } from './faults/redis-fault.ts';
 import { RedisForgets } from './faults/redis-forgets.ts';
 import { RedisFull } from './faults/redis-full.ts';
+import { S3Fault } from './faults/s3-fault.ts';
 import { Stopped } from './faults/stopped.ts';
 import { StoreFault } from './faults/store-fault.ts';
 import { StoreSlow } from './faults/store-slow.ts';
@@ -22,6 +23,16 @@ import type { Visible } from './sight.ts';
 import type { RoleKind } from './troupe.ts';
 import { unheard } from './unheard.ts';
 
+const S3_STATES = {
+  's3-500': [{ kind: 'answer', status: 500, code: 'InternalError' }, true],
+  's3-503': [{ kind: 'answer', status: 503, code: 'SlowDown' }, true],
+  's3-slow': [{ kind: 'slow', ms: 1_500 }, false],
+  's3-silent': [{ kind: 'silent' }, true],
+  's3-gone': ['killed', true],
+  's3-cut': [{ kind: 'cut' }, true],
+  's3-deaf': [{ kind: 'deaf' }, true],
+  's3-lies': [{ kind: 'lie' }, false],
+} as const;
 const HOUR_S = 3_600;
 const SLOW_MS = 60;
 /** What is away for longer than this has to be seen. */
@@ -54,6 +65,8 @@ export async function faultOf(scene: Scene, { kind, target, holdMs }: ChaosEvent
     }
     case 'everything-killed':
       return new EverythingKilled(scene, holdMs > SEEN_MS);
+    case 'power-lost':
+      return new EverythingKilled(scene, false, true);
     case 'stopped':
       return new Stopped(scene, one(troupe.names));
     case 'cut-off': {
@@ -62,11 +75,11 @@ export async function faultOf(scene: Scene, { kind, target, holdMs }: ChaosEvent
         `${name} cut off from Redis`,
         [links.get(name)].filter((l) => l !== undefined),
         { kind: 'silent' },
-        () => unheard(scene, [name]),
+        () => unheard(scene, [troupe.pidOf(name)]),
       );
     }
     case 'rack-cut':
-      return new CableFault(scene.rack as Rack, () => unheard(scene, [RACKED]));
+      return new CableFault(scene.rack as Rack, () => unheard(scene, [troupe.pidOf(RACKED)]));
     case 'clock-back':
     case 'clock-ahead': {
       const [name, clock] = one([...scene.clocks]);
@@ -94,6 +107,18 @@ export async function faultOf(scene: Scene, { kind, target, holdMs }: ChaosEvent
       return new StoreFault(disk, 'frozen');
     case 'store-slow':
       return new StoreSlow(disk);
+    case 's3-500':
+    case 's3-503':
+    case 's3-slow':
+    case 's3-silent':
+    case 's3-gone':
+    case 's3-cut':
+    case 's3-deaf':
+    case 's3-lies': {
+      if (scene.s3 === null) throw new Error('no S3 to misbehave');
+      const [state, outage] = S3_STATES[kind];
+      return new S3Fault(scene.s3, state, outage);
+    }
     case 'verifier-down':
       return new VerifierFault(verifier, 'down');
     case 'verifier-rate-limited':

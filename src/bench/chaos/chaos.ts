@@ -13,7 +13,7 @@ import { Follower } from './follower.ts';
 import { leftovers } from './leftovers.ts';
 import { GROUP_SIZE, type MemberPlan, writeMembers } from './members.ts';
 import { ROLLOUT_SLOTS, Scene } from './scene.ts';
-import { type ChaosEvent, type FaultKind, scheduleOf } from './schedule.ts';
+import { ALONE, type ChaosEvent, type FaultKind, type StoreKind, scheduleOf } from './schedule.ts';
 import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
@@ -34,6 +34,7 @@ export interface ChaosOrder {
   kills: number;
   troubles: number;
   only?: readonly FaultKind[];
+  store: StoreKind;
   members: number;
   minutes: number;
   /** What goes on, a line at a time. */
@@ -44,6 +45,7 @@ export interface ChaosOrder {
 
 export interface ChaosReport {
   seed: string;
+  store: StoreKind;
   members: number;
   kills: number;
   faults: Record<string, number>;
@@ -66,7 +68,7 @@ export interface ChaosReport {
 
 export async function benchChaos(order: ChaosOrder): Promise<ChaosReport> {
   const events = scheduleOf(order.seed, order);
-  const scene = await Scene.set(readConfig(), new Set(events.map((e) => e.kind)));
+  const scene = await Scene.set(readConfig(), new Set(events.map((e) => e.kind)), order.store);
   const fire = new Fire(order, scene, events);
   let keep = true;
   try {
@@ -131,6 +133,7 @@ class Fire {
     if (!order.signal.aborted) await this.nothingIsLeft();
     return {
       seed: String(order.seed),
+      store: order.store,
       members: plan.members.length,
       kills: this.kills,
       faults: this.counts,
@@ -170,6 +173,7 @@ class Fire {
         this.missed += this.events.length - i;
         return;
       }
+      if (event.kind === ALONE) await Promise.all(this.holding);
       const alone = this.holding.size === 0 && !event.overlaps;
       const held = this.hold(event, alone ? sight : null, i);
       this.holding.add(held);
@@ -191,7 +195,7 @@ class Fire {
       if (/killed$/.test(event.kind)) this.kills++;
       this.order.tell(`${i + 1}/${this.events.length} ${name}: ${this.accepted} accepted`);
       const unseen =
-        sight !== null && fault.visible !== null ? await sight.missing(fault.visible, () => this.isOver()) : [];
+        sight !== null && fault.visible !== null ? await sight.missing(fault.visible, since, () => this.isOver()) : [];
       this.blame(...unseen.map((what) => `not to be seen during ${name}: ${what}`));
       await wait(Math.max(0, event.holdMs - (performance.now() - since)), undefined, { signal: this.order.signal });
       if (sight !== null && event.holdMs > 8_000) this.blame(...((await fault.judge?.()) ?? []));

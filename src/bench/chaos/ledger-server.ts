@@ -23,9 +23,10 @@ export class LedgerServer {
   private readonly folder: string;
   private server: { child: ChildProcess; ended: Promise<void> } | null = null;
 
-  constructor(folder: string) {
-    this.folder = path.join(folder, 'redis-data');
-    this.socket = path.join(folder, 'redis.sock');
+  /** `room` has its socket, `disk` what it writes. */
+  constructor(room: string, disk: string) {
+    this.folder = path.join(disk, 'redis-data');
+    this.socket = path.join(room, 'redis.sock');
     mkdirSync(this.folder, { mode: 0o700 });
     this.admin = new Redis({
       path: this.socket,

@@ -7,12 +7,12 @@ import type { Visible } from './sight.ts';
 
 const WITHIN_MS = 25_000;
 
-/** Null if they held nothing: then nobody waits for them. */
-export async function unheard({ troupe, ledger, run }: Scene, names: readonly string[]): Promise<Visible | null> {
-  const pids = names.map((name) => String(troupe.pidOf(name)));
+/** Asked when they have gone, with the numbers that they had. Null if they held nothing: then nobody waits for them. */
+export async function unheard({ ledger, run }: Scene, gone: readonly (number | null)[]): Promise<Visible | null> {
+  const pids = gone.map(String);
   const held = await heldBy(ledger.admin, run, (worker) => pids.includes(worker.split('-')[1] ?? '')).catch(() => []);
   if (held.length === 0) return null;
-  const worker = `\\w+-(${pids.join('|')})-\\w+`;
+  const worker = `\\w+-(${pids.join('|')})-[\\w-]+`;
   return {
     top: new RegExp(`worker ${worker} has not been heard of for`),
     log: new RegExp(`"worker":"${worker}".*was not heard of until its leases ran out`),

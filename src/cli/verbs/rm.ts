@@ -1,6 +1,5 @@
 // `farm rm RUN`: deletes a run's records and what only it claims, in the store and in Redis.
 
-import type { Redis } from 'ioredis';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
@@ -8,6 +7,7 @@ import { isOtherVersion } from '../../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { type RunSettings, readSettings } from '../../shared/ledger/run-settings.ts';
 import { isKnownAlive, isKnownDead, processIdentity } from '../../shared/process-identity.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import type { RunRoots } from '../../shared/store/run-claims.ts';
 import { removeRun } from '../../shared/store/run-removal.ts';
@@ -67,7 +67,7 @@ async function remove(redis: Redis, store: Store, run: string, settings: string 
 }
 
 /** What an unfinished run claims beside its shards. */
-function rootsOf(text: string | undefined): RunRoots | null {
+export function rootsOf(text: string | undefined): RunRoots | null {
   if (text === undefined) return null;
   let settings: RunSettings;
   try {

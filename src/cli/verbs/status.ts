@@ -1,11 +1,11 @@
 // `farm status [RUN]`: counts, rate, what is being waited for; answers while the run is at work, and for a run that
 // Redis has forgotten from its manifest.
 
-import type { Redis } from 'ioredis';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
 import { type RunStatus, unreadable } from '../../shared/ledger/run-status.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { SLOW_MS } from '../../shared/redis/silence.ts';
 import { type RunView, readRun } from '../run-view.ts';

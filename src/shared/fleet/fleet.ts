@@ -3,10 +3,10 @@
 // rest of a sweep stays out of the queue, and a small run that comes later gets its share with the next places that
 // fall free. What a run holds is leased: with its driver gone it is everybody's again.
 
-import type { Redis } from 'ioredis';
 import { type Lane, MEMBER_LANES, type MemberLane } from '../lane.ts';
 import { runKey } from '../ledger/script.ts';
 import { present } from '../presence.ts';
+import type { Redis } from '../redis/client.ts';
 import { openRedis, type RedisPlace } from '../redis/connect.ts';
 import { loadScript } from '../redis/script.ts';
 

@@ -1,9 +1,9 @@
 // What the members of a run wait for that no worker has begun: a place in the fleet's window, a slot, or a worker at
 // all. One line a lane, about its next member.
 
-import type { Redis } from 'ioredis';
 import { liveSlots, runsInLane, windowNow } from '../fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
+import type { Redis } from '../redis/client.ts';
 import { runKey } from './script.ts';
 
 export interface LaneWait {

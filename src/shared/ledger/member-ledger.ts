@@ -2,9 +2,9 @@
 // accepted. Every write carries the attempt's fencing token; what comes late is told so, kept as evidence and never counted.
 
 import { randomBytes } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import type { Cause, Member } from '../outcome.ts';
 import { type Place, placeSchema } from '../plan/plan.ts';
+import type { Redis } from '../redis/client.ts';
 import { type Blob, packBlobs, unpackBlobs } from './blob.ts';
 import { defineScript } from './script.ts';
 

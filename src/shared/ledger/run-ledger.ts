@@ -1,10 +1,10 @@
 // The run's side of the ledger: open it, drive it (one driver at a time, by epoch), tick its clock, read its
 // closed groups, commit shards. What a script answers and takes stands in its header.
 
-import type { Redis } from 'ioredis';
 import { checkClosedGroup } from '../group.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
 import type { Place } from '../plan/plan.ts';
+import type { Redis } from '../redis/client.ts';
 import type { LedgerEntry } from '../store/shard.ts';
 import { type Counts, sumCounts } from '../store/shard-record.ts';
 import { unpackBlobs } from './blob.ts';
@@ -24,6 +24,7 @@ const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
+const SERVER = defineScript('server', { allowOom: true });
 const RECONCILED = defineScript('reconciled', { allowOom: true });
 const SIT = defineScript('sit', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
@@ -123,11 +124,9 @@ export class RunLedger {
     return known.length === OPENING.length ? Object.fromEntries(known) : null;
   }
 
-  /** Id of the Redis that runs now, as the scripts have it: another one after every start, and after it was a replica. */
+  /** Id of the Redis that has the run now, as the scripts see it: another one after every start, and after it was a replica. */
   async server(): Promise<string> {
-    const info = String(await this.redis.call('INFO', 'server', 'replication'));
-    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
-    return `${field('run_id')}:${field('master_replid')}`;
+    return (await SERVER.call(this.redis, this.run, [])) as string;
   }
 
   /** The ledger on `server` follows the store. False if Redis is another one by now. */

@@ -1,12 +1,13 @@
 // What a run is doing, read from the ledger without changing it: counts, rate, what is being waited for, since
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
-import type { Redis } from 'ioredis';
 import { messageOf } from '../errors.ts';
 import { present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
+import type { Redis } from '../redis/client.ts';
 import { readMemory, sayFull } from '../redis/memory.ts';
+import { clockOf } from '../redis/nodes.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
 import { isOtherVersion, requireVersion } from './ledger-version.ts';
@@ -46,7 +47,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
     oldestFirst(redis, `${key}:flight`),
-    redis.time(),
+    clockOf(redis, `${key}:run`),
     realmOf(redis, run),
     present(redis),
     readMemory(redis),
@@ -56,7 +57,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   requireVersion(run, fields);
   const int = (name: string): number => Number(fields[name] ?? 0);
   // As the scripts count: Redis's clock, made steady.
-  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000) + int('skew');
+  const nowMs = time + int('skew');
   const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
   const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
   if (driven) {

@@ -1,6 +1,6 @@
 // The ledger's Lua scripts, each called on the keys of one run.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
 import { type LuaScript, loadScript } from '../redis/script.ts';
 import { refusalOf } from './ledger-version.ts';
 

@@ -1,7 +1,7 @@
 // Workers that hold members of a run and are not heard of: their leases run out, and then the members are others'. One wait
 // a worker, about its first member.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
 import { LEASE_MS } from './member-ledger.ts';
 
 /** Two heartbeats and a half. */

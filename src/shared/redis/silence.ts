@@ -2,8 +2,8 @@
 // wait without a word, and a Redis that stands still closes no connection. And that it answers slowly, if it does so again and again.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { Log } from '../log.ts';
+import type { Redis } from './client.ts';
 
 const EVERY_MS = 1_000;
 const SILENT_MS = 2_000;

@@ -29,8 +29,7 @@ export class Felled implements Fault {
   private readonly othersTakeOver: boolean;
   private readonly workerOnly: boolean;
   private readonly beyondLease: boolean;
-  private held: Held[] = [];
-  private atMs = 0;
+  private takenOver: Promise<readonly Held[]> = Promise.resolve([]);
 
   constructor(scene: Scene, names: readonly string[], how: How) {
     this.scene = scene;
@@ -48,13 +47,13 @@ export class Felled implements Fault {
   async begin(): Promise<void> {
     const { troupe, ledger, run } = this.scene;
     const pids = this.names.map((name) => troupe.pidOf(name));
-    if (this.othersTakeOver && this.beyondLease && !this.workerOnly)
-      this.visible = await unheard(this.scene, this.names);
     await Promise.all(this.names.map((name) => (this.workerOnly ? this.killWorker(name) : troupe.fell(name))));
-    this.atMs = performance.now();
-    this.held = await heldBy(ledger.admin, run, (worker) =>
+    const sinceMs = performance.now();
+    if (this.othersTakeOver && this.beyondLease && !this.workerOnly) this.visible = await unheard(this.scene, pids);
+    const held = await heldBy(ledger.admin, run, (worker) =>
       pids.some((pid) => worker.split('-')[1] === String(pid)),
     ).catch(() => []);
+    if (this.othersTakeOver) this.takenOver = this.watch(held, sinceMs).catch(() => []);
   }
 
   async heal(): Promise<void> {
@@ -67,18 +66,23 @@ export class Felled implements Fault {
 
   /** Meaningful while it is the only fault, and the run was not paused meanwhile. */
   async judge(): Promise<string[]> {
-    if (!this.othersTakeOver || this.held.length === 0) return [];
-    const { ledger, run } = this.scene;
-    const began = new RunLedger(ledger.admin, run);
-    let waiting = this.held;
-    while (waiting.length > 0 && performance.now() - this.atMs < TAKE_OVER_MS) {
-      if ((await began.field('state')) !== 'running') return [];
-      const now = await heldBy(ledger.admin, run, () => true);
-      waiting = waiting.filter((h) => now.some((n) => n.id === h.id && n.token === h.token));
-      if (waiting.length > 0) await wait(LOOK_MS);
-    }
+    const waiting = await this.takenOver;
     return waiting.map(
       (h) => `not taken over within ${TAKE_OVER_MS / 1000} s of the death of ${h.worker}: member ${h.id}`,
     );
+  }
+
+  /** Who is in nobody else's hands when the time is over; asked once more then, also where this process was late. */
+  private async watch(held: readonly Held[], sinceMs: number): Promise<readonly Held[]> {
+    const { ledger, run } = this.scene;
+    const began = new RunLedger(ledger.admin, run);
+    for (let waiting = held; ; ) {
+      const late = performance.now() - sinceMs > TAKE_OVER_MS;
+      const now = await heldBy(ledger.admin, run, () => true);
+      waiting = waiting.filter((h) => now.some((n) => n.id === h.id && n.token === h.token));
+      if (waiting.length === 0 || late) return waiting;
+      if ((await began.field('state')) !== 'running') return [];
+      await wait(LOOK_MS);
+    }
   }
 }

@@ -17,8 +17,8 @@ export class Stopped implements Fault {
   }
 
   async begin(): Promise<void> {
-    this.visible = await unheard(this.scene, [this.what]);
     this.scene.troupe.signal(this.what, 'SIGSTOP');
+    this.visible = await unheard(this.scene, [this.scene.troupe.pidOf(this.what)]);
   }
 
   async heal(): Promise<void> {

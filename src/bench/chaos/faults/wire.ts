@@ -21,8 +21,8 @@ export class WireFault implements Fault {
   }
 
   async begin(): Promise<void> {
-    this.visible = await this.look();
     for (const link of this.links) link.set(this.state);
+    this.visible = await this.look();
   }
 
   async heal(): Promise<void> {
@@ -42,8 +42,8 @@ export class CableFault implements Fault {
   }
 
   async begin(): Promise<void> {
-    this.visible = await this.look();
     await this.rack.cut(true);
+    this.visible = await this.look();
   }
 
   heal(): Promise<void> {
