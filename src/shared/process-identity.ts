@@ -1,11 +1,12 @@
-// Who a process is: host, boot, pid and start time. A pid alone is used again; with the rest, a dead owner of a
+// Who a process is: host, boot, pid namespace, pid and start time. A pid alone is used again; with the rest, a dead owner of a
 // lease is known to be dead at once on its own machine, instead of after the lease.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { sha256 } from './claim.ts';
 
-const HOST = sha256(`${hostname()} ${bootId()}`).slice(0, 12);
+/** Of one list of processes: containers on one machine may share its name, and have pids of their own. */
+const HOST = sha256(`${hostname()} ${bootId()} ${pidNamespace()}`).slice(0, 12);
 
 export function processIdentity(pid: number = process.pid): string {
   return `${HOST}.${pid}.${startTime(pid) ?? 0}`;
@@ -26,6 +27,14 @@ export function isKnownDead(identity: string): boolean {
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+function pidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
   } catch {
     return '';
   }
