@@ -11,7 +11,13 @@ import { dumpJson, parseJson } from '../shared/json/json.ts';
 import { isMap } from '../shared/json/value.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
+import {
+  fingerprint,
+  LEDGER_SCHEMA,
+  type RunSettings,
+  readSettings,
+  writeSettings,
+} from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
 import { readPlanIndex } from '../shared/plan/reader.ts';
@@ -171,6 +177,7 @@ function settingsOf(
   key: string | null,
 ): RunSettings {
   return {
+    schema: LEDGER_SCHEMA,
     name: spec.name,
     incarnation,
     convention: spec.advantage,

@@ -15,10 +15,16 @@ export interface KnownRun {
   documents: Documents;
 }
 
+/** `othersMay`: it is this worker that must not; another one might. */
+export interface RefusedRun {
+  refused: string;
+  othersMay: boolean;
+}
+
 const KEPT = 64;
 
 export class Runs {
-  private readonly known = new Map<string, Promise<KnownRun | { refused: string }>>();
+  private readonly known = new Map<string, Promise<KnownRun | RefusedRun>>();
   private readonly redis: Redis;
   private readonly config: Config;
   private readonly anyKey: boolean;
@@ -30,7 +36,7 @@ export class Runs {
     this.anyKey = options.anyKey;
   }
 
-  get(run: string): Promise<KnownRun | { refused: string }> {
+  get(run: string): Promise<KnownRun | RefusedRun> {
     let entry = this.known.get(run);
     if (!entry) {
       entry = this.read(run);
@@ -45,16 +51,24 @@ export class Runs {
     return entry;
   }
 
-  private async read(run: string): Promise<KnownRun | { refused: string }> {
+  private async read(run: string): Promise<KnownRun | RefusedRun> {
     const text = await this.redis.hget(`${runKey(run)}:run`, 'settings');
-    if (text === null) return { refused: 'the ledger does not know this run' };
-    const settings = readSettings(text);
+    if (text === null) return { refused: 'the ledger does not know this run', othersMay: false };
+    let settings: RunSettings;
+    try {
+      settings = readSettings(text);
+    } catch {
+      return { refused: 'its settings are of another version of the farm', othersMay: true };
+    }
     if (
       !this.anyKey &&
       settings.keyFingerprint !== null &&
       settings.keyFingerprint !== fingerprint(this.config.ambertraceApiKey)
     ) {
-      return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
+      return {
+        refused: 'this worker does not hold the AmberTrace key that the run was submitted with',
+        othersMay: true,
+      };
     }
     const store = await openStoreAddress(settings.store);
     return { settings, store, documents: new Documents(store) };

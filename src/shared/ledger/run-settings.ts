@@ -8,7 +8,11 @@ import { planRefSchema } from '../plan/plan.ts';
 import { ISOLATIONS } from '../spec/spec.ts';
 import type { VerifierConfig } from '../spec/verifier-config.ts';
 
+/** Of the ledger's keys and scripts: one more where those of two versions cannot work on one run. */
+export const LEDGER_SCHEMA = 1;
+
 export const runSettingsSchema = z.strictObject({
+  schema: z.literal(LEDGER_SCHEMA).default(LEDGER_SCHEMA),
   name: z.string(),
   incarnation: z.string(),
   convention: z.enum(CONVENTIONS),
