@@ -21,7 +21,9 @@ has_musl() { [ -z "$tests" ] || command -v musl-gcc >/dev/null; }
 has_python() { [ -z "$tests" ] || [ -x /usr/bin/python3 ]; }
 # What `bench chaos` needs for clocks that jump and cables that are cut.
 has_faults() { [ -z "$tests" ] || { ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 && command -v ip >/dev/null; }; }
-done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && answers && has_base && has_runner; }
+# Two S3 servers for the store's contract.
+has_s3() { [ -z "$tests" ] || "$infra/s3/build.sh" --has; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_s3 && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -51,6 +53,7 @@ need docker docker.io 'Docker (the command and an engine)'
 has_redis || { packages+=(redis-server); names+=('redis-server 7.0 or newer'); }
 has_python || { packages+=(python3); names+=('python3'); }
 has_faults || { packages+=(libfaketime iproute2); names+=('libfaketime and iproute2'); }
+has_s3 || python3 -c 'import ensurepip, venv' 2>/dev/null || { packages+=(python3-venv); names+=('python3-venv'); }
 has_musl || need musl-gcc musl-tools 'musl-gcc (musl-tools)'
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap
@@ -140,5 +143,9 @@ fi
 if ! has_runner; then
   say "compiles the runner and packs it as $runner_tag"
   "$infra/runner/build.sh" "$runner_tag" 9>&- || fail 'could not build the runner: see above'
+fi
+if ! has_s3; then
+  say 'builds the S3 servers of the tests (two minutes)'
+  "$infra/s3/build.sh" 9>&- || fail 'could not build the S3 servers: see above'
 fi
 say 'all there'

@@ -169,7 +169,7 @@ function program(set: (exit: number) => void): Command {
     .argument('RUN')
     .action(run(async (id: string) => (await import('./verbs/cancel.ts')).cancel({ run: id })));
   verb('verify-run', 'account for every member and every hash')
-    .argument('RUN', 'a run, or a folder …/runs/RUN')
+    .argument('RUN', 'a run, a folder …/runs/RUN, or s3://bucket/prefix/runs/RUN')
     .option('--json', 'one JSON object')
     .action(
       run(async (id: string, o: { json?: boolean }) =>
@@ -238,6 +238,22 @@ function program(set: (exit: number) => void): Command {
         (await import('./verbs/replay.ts')).replay({ targets, json: o.json ?? false }),
       ),
     );
+  const store = verb('store', 'what lies in the store, apart from any one run');
+  store
+    .command('gc')
+    .description('remove what no run claims and is older than a week')
+    .option('--store <ADDRESS>', 'a folder or s3://bucket/prefix (default: FARM_STORE)')
+    .option('--dry-run', 'only list it')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (o: { store?: string; dryRun?: boolean; json?: boolean }) =>
+        (await import('./verbs/store-gc.ts')).storeGc({
+          store: o.store ?? null,
+          dryRun: o.dryRun ?? false,
+          json: o.json ?? false,
+        }),
+      ),
+    );
   verb(
     'bench',
     'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
@@ -304,7 +320,6 @@ const NOT_BUILT: readonly (readonly [string, string])[] = [
   ['export', 'exporting trajectories'],
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
-  ['store', 'store gc'],
 ];
 
 async function main(): Promise<number> {

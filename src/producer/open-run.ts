@@ -100,7 +100,8 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       refill: spec.groups.refill,
       max_attempts: MAX_ATTEMPTS,
     });
-    if (!opened) settings = readSettings((await ledger.field('settings')) as string);
+    if (opened) await ledger.setField('opened_at', String(Date.now()));
+    else settings = readSettings((await ledger.field('settings')) as string);
   }
   const epoch = await takeLease(ledger, run, owner);
   // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.

@@ -4,6 +4,7 @@
 
 import { type Claim, claimOf, objectKey, packKey, sha256 } from '../shared/claim.ts';
 import { encodeEntry, type Place, type PlanEntry, type PlanRef } from '../shared/plan/plan.ts';
+import { GARBAGE_AGE_MS } from '../shared/store/garbage.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { PlannedGroup } from './plan.ts';
 
@@ -12,6 +13,8 @@ const PACK_BYTES = 8 * 1024 * 1024;
 const PARALLEL_PUTS = 8;
 /** Objects in flight together, in bytes; one larger than this goes alone. */
 const FLIGHT_BYTES = 64 * 1024 * 1024;
+/** Half of what `store gc` leaves alone. */
+const REWRITE_MS = GARBAGE_AGE_MS / 2;
 
 export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, groupSize: number): Promise<PlanRef> {
   const puts = new Puts(store);
@@ -98,5 +101,8 @@ class Puts {
 
 // Keys name their content, so the same size is the same object, or a damaged one that reading will name.
 async function putOnce(store: Store, key: string, content: Buffer): Promise<void> {
-  if ((await store.head(key)) !== content.length) await store.put(key, content);
+  const found = await store.head(key);
+  // `store gc` takes what nobody claims and is a week old: what is to be claimed again is made young in time.
+  if (found?.bytes !== content.length || Math.abs(Date.now() - found.writtenAt) > REWRITE_MS)
+    await store.put(key, content);
 }

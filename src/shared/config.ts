@@ -20,6 +20,8 @@ export interface Config {
   redisUrl: string | null;
   /** `FARM_STORE`, else `$FARM_DATA/store`: what a spec without `store` means. */
   store: string;
+  /** Where S3 is, if not at AWS, and its region; credentials are the SDK's own business. */
+  s3: { endpoint: string | null; region: string | null };
   /** Keys that may call the gateway, comma-separated; null: this machine only. */
   farmApiKey: string | null;
   ambertraceApiKey: string | null;
@@ -40,6 +42,10 @@ export function readConfig(env: Environment = process.env): Config {
     dataDir,
     redisUrl: env.REDIS_URL || null,
     store: env.FARM_STORE || path.join(dataDir, 'store'),
+    s3: {
+      endpoint: env.S3_ENDPOINT || env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || null,
+      region: env.AWS_REGION || env.AWS_DEFAULT_REGION || null,
+    },
     farmApiKey: env.FARM_API_KEY || null,
     ambertraceApiKey: env.AMBERTRACE_API_KEY || null,
     ambertraceBaseUrl: env.AMBERTRACE_BASE_URL || null,
@@ -50,10 +56,15 @@ export function readConfig(env: Environment = process.env): Config {
   };
 }
 
+/** The AWS SDK announces on stderr, in every process, that its later versions will not take Node 20. We have pinned this one. */
+export function muteSdkNotice(): void {
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
+}
+
 /** The secrets that are set, to be redacted wherever text leaves the process. */
 export function knownSecrets(env: Environment = process.env): string[] {
   const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);
-  for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT']) {
+  for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT', 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL']) {
     try {
       const { password } = new URL(env[name] ?? '');
       // As it is sent, and as it stands in the address.

@@ -11,7 +11,7 @@ import { decodeDocument, encodeDocument, type PlanDocument } from '../../src/sha
 import { readDocument, readHeld, readPlanIndex } from '../../src/shared/plan/reader.ts';
 import { printProblems } from '../../src/shared/spec/problem.ts';
 import { readSpec } from '../../src/shared/spec/reader.ts';
-import type { Store } from '../../src/shared/store/store.ts';
+import type { ProbeReport, Store, StoredObject, UnfinishedPut } from '../../src/shared/store/store.ts';
 
 /** A store in memory that counts, and can fail. */
 class MemoryStore implements Store {
@@ -21,6 +21,7 @@ class MemoryStore implements Store {
   flying = 0;
   most = 0;
   failing = false;
+  writtenAt = Date.now();
   async put(key: string, bytes: Uint8Array): Promise<void> {
     this.puts++;
     this.most = Math.max(this.most, ++this.flying);
@@ -34,14 +35,21 @@ class MemoryStore implements Store {
     if (bytes === undefined) return null;
     return range === undefined ? bytes : bytes.subarray(range.offset, range.offset + range.length);
   }
-  async head(key: string): Promise<number | null> {
-    return this.objects.get(key)?.length ?? null;
+  async putNew(): Promise<boolean> {
+    throw new Error('a plan overwrites nothing that must not be overwritten');
   }
-  async *list(): AsyncIterable<{ key: string; bytes: number }> {}
+  async head(key: string): Promise<StoredObject | null> {
+    const found = this.objects.get(key);
+    return found === undefined ? null : { bytes: found.length, writtenAt: this.writtenAt };
+  }
+  async *list(): AsyncIterable<{ key: string } & StoredObject> {}
+  async *unfinishedPuts(): AsyncIterable<UnfinishedPut> {}
   async delete(key: string): Promise<void> {
     this.objects.delete(key);
   }
-  async probe(): Promise<void> {}
+  async probe(): Promise<ProbeReport> {
+    return { conditionalPut: true, warnings: [] };
+  }
   async close(): Promise<void> {}
 }
 

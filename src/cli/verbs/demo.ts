@@ -8,6 +8,7 @@ import { EXIT } from '../../shared/errors.ts';
 import { type GroupRecord, groupRecordSchema } from '../../shared/group.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
 import { resultsFromStore } from '../../shared/store/results.ts';
+import { isS3Address } from '../../shared/store/s3-address.ts';
 import { startSimulator } from '../../simulator/server.ts';
 import { setUp } from '../set-up.ts';
 import { runSpec } from './run.ts';
@@ -36,7 +37,7 @@ export async function demo(args: { json: boolean }): Promise<number> {
     const seconds = Number(((performance.now() - began) / 1000).toFixed(2));
     const members = groups.flatMap((g) => g.members);
     if (args.json) {
-      const folder = path.join(config.store, 'runs', report.run);
+      const folder = below(config.store, `runs/${report.run}`);
       const signal = groups.filter((g) => !g.degenerate).length;
       process.stdout.write(
         `${JSON.stringify({ run: report.run, groups: groups.length, members: members.length, seconds, with_signal: signal, completed: report.status?.members.completed, no_result: report.status?.members.by_cause, folder })}\n`,
@@ -46,6 +47,13 @@ export async function demo(args: { json: boolean }): Promise<number> {
   } finally {
     await simulator.close();
   }
+}
+
+/** A place in the store, as people name it. */
+function below(store: string, key: string): string {
+  if (!isS3Address(store)) return path.join(store, key);
+  const [place, query] = store.split('?');
+  return `${place?.replace(/\/+$/, '')}/${key}${query === undefined ? '' : `?${query}`}`;
 }
 
 function pageOf(run: string, groups: readonly GroupRecord[], seconds: number, store: string): string {
@@ -63,8 +71,8 @@ function pageOf(run: string, groups: readonly GroupRecord[], seconds: number, st
     ...rows.map(line),
     '',
     `run ${run}: ${groups.length} groups, ${members} members in ${seconds.toFixed(1)} s (${(members / seconds).toFixed(1)}/s); ${signal} groups have a signal, ${groups.length - signal} are degenerate`,
-    `manifest and shards  ${path.join(store, 'runs', run)}`,
-    `trajectories         ${path.join(store, 'objects')}`,
+    `manifest and shards  ${below(store, `runs/${run}`)}`,
+    `trajectories         ${below(store, 'objects')}`,
     'The Docker engine may still be running: it is a service of this machine. Everything else has ended.',
     '',
     'Try next:',

@@ -66,9 +66,13 @@ async function redis(config: Config): Promise<string> {
 
 async function store(config: Config): Promise<string> {
   const opened = await openStoreAddress(config.store);
-  await opened.probe();
-  await opened.close();
-  return `${opened.address} can be written`;
+  try {
+    const { conditionalPut, warnings } = await opened.probe();
+    const conditional = conditionalPut ? 'conditional put' : 'NO conditional put: the ledger alone fences';
+    return [`${opened.address} can be written and read, ${conditional}`, ...warnings].join('; ');
+  } finally {
+    await opened.close();
+  }
 }
 
 function ambertrace(config: Config): Finding {

@@ -9,6 +9,7 @@ import { groupRecordSchema } from '../../shared/group.ts';
 import { readContent } from '../../shared/store/content.ts';
 import { RUN_ID } from '../../shared/store/open.ts';
 import { resultsFromStore } from '../../shared/store/results.ts';
+import { isS3Address } from '../../shared/store/s3-address.ts';
 import { runPlacements } from '../../shared/store/shard-places.ts';
 import { parseTrajectory, type Trajectory } from '../../shared/trajectory.ts';
 import { type ReplayReport, replayTrajectory } from '../../workers/rollout/replay.ts';
@@ -72,7 +73,8 @@ async function itemsOf(target: string): Promise<Item[]> {
     const trajectory = readTrajectory(target);
     return [{ name: target, load: async () => trajectory, expected: {} }];
   }
-  if (!folder && !RUN_ID.test(target)) throw inputError('unknown_target', `${target} is neither a file nor a run`);
+  if (!folder && !RUN_ID.test(target) && !isS3Address(target))
+    throw inputError('unknown_target', `${target} is neither a file nor a run`);
   const { store, run } = await locate(target);
   const items: Item[] = [];
   const places = await runPlacements(store, run);

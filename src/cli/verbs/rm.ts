@@ -60,7 +60,7 @@ async function remove(redis: Redis, store: Store, run: string, settings: string 
 }
 
 /** What an unfinished run claims beside its shards. */
-function rootsOf(text: string | undefined): RunRoots | null {
+export function rootsOf(text: string | undefined): RunRoots | null {
   if (text === undefined) return null;
   const { plan, documentSha256 } = readSettings(text);
   return { plan, inputs: [{ key: `sha256/${documentSha256}`, sha256: documentSha256, bytes: 0 }] };

@@ -97,7 +97,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
   if (usesSandbox) await requireSandbox(config, spec.sandbox.image, spec.sandbox.runtime);
   const store = await openStoreAddress(spec.store);
-  await store.probe();
+  for (const warning of (await store.probe()).warnings) process.stderr.write(`farm: ${warning}\n`);
 
   const screen = new Screen();
   const log = openLog(config, 'run', setting.level, screen.lines);

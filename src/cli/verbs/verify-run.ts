@@ -1,12 +1,13 @@
-// `farm verify-run RUN|DIR`: reads the store alone and accounts for every member, every claim and every hash.
+// `farm verify-run RUN|DIR|s3://…`: reads the store alone and accounts for every member, every claim and every hash.
 
 import path from 'node:path';
 import { readConfig } from '../../shared/config.ts';
-import { EXIT } from '../../shared/errors.ts';
+import { EXIT, FarmError, inputError } from '../../shared/errors.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { readSettings } from '../../shared/ledger/run-settings.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { openStoreAddress, RUN_ID, splitRunAddress } from '../../shared/store/open.ts';
+import { isS3Address } from '../../shared/store/s3-address.ts';
 import { runPrefix } from '../../shared/store/shard-name.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { verifyRun } from '../../shared/store/verify-run.ts';
@@ -37,23 +38,36 @@ export async function verifyRunVerb(args: { run: string; json: boolean }): Promi
 export async function locate(target: string): Promise<{ store: Store; run: string }> {
   if (target.includes('/') || target.includes(path.sep) || !RUN_ID.test(target)) {
     const { root, run } = splitRunAddress(target);
-    return { store: await openStoreAddress(root), run };
+    const store = await openStoreAddress(root);
+    // A folder was looked at; an address is found out by asking.
+    if (isS3Address(root) && !(await hasRun(store, run))) throw unknownAddress(target);
+    return { store, run };
   }
   const config = readConfig();
   const { redis } = await connectRedis(config);
   try {
     const text = await new RunLedger(redis, target).field('settings');
     const store = await openStoreAddress(text === null ? config.store : readSettings(text).store);
-    if (text === null) {
-      let there = false;
-      for await (const _ of store.list(runPrefix(target))) {
-        there = true;
-        break;
-      }
-      if (!there) throw unknownRun(target);
-    }
+    if (text === null && !(await hasRun(store, target))) throw unknownRun(target);
     return { store, run: target };
   } finally {
     redis.disconnect();
   }
+}
+
+async function hasRun(store: Store, run: string): Promise<boolean> {
+  try {
+    for await (const _ of store.list(runPrefix(run))) return true;
+    return false;
+  } catch (error) {
+    await store.close();
+    // Where there is no bucket there is no run.
+    if (error instanceof FarmError && error.code === 'store_no_bucket')
+      throw inputError(error.code, error.message, error.hint);
+    throw error;
+  }
+}
+
+function unknownAddress(target: string): FarmError {
+  return inputError('unknown_run', `there is no run at ${target}`, 'an address ends in /runs/RUN');
 }

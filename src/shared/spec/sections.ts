@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import { CONVENTIONS } from '../group.ts';
 import { isMap, type ValueMap } from '../json/value.ts';
 import { DEFAULT_LIMITS } from '../sandbox.ts';
+import { parseS3Address } from '../store/s3-address.ts';
 import { Fields } from './fields.ts';
 import { isImageName } from './image-name.ts';
 import { type Report, show } from './problem.ts';
@@ -163,11 +164,11 @@ function readStore(fields: Fields, folder: string, config: Config): string {
   const given = fields.has('store') ? (fields.text('store', true) ?? '') : config.store;
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(given)?.[1]?.toLowerCase();
   if (scheme === undefined) return path.resolve(fields.has('store') ? folder : '.', given);
-  if (fields.has('store'))
-    fields.problem(
-      'store',
-      scheme === 's3' ? 'a store in S3 is not built yet; name a folder' : `${scheme}:// is not known; name a folder`,
-    );
+  // What FARM_STORE says is no part of the file: opening it names what is wrong with it.
+  if (!fields.has('store')) return given;
+  const parsed =
+    scheme === 's3' ? parseS3Address(given) : { fault: 'is not known; name a folder or s3://bucket/prefix' };
+  if ('fault' in parsed) fields.problem('store', `${scheme === 's3' ? given : `${scheme}://`} ${parsed.fault}`);
   return given;
 }
 

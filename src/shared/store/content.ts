@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { constants, gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { type Claim, claimOf, objectKey, packKey, sha256 } from '../claim.ts';
-import { inputError, messageOf } from '../errors.ts';
+import { inputError, messageOf, missingError } from '../errors.ts';
 import type { Store } from './store.ts';
 
 /** Compressed content up to this many bytes travels in `accept`. */
@@ -56,6 +56,18 @@ export async function putContent(store: Store, content: Buffer): Promise<{ claim
   const digest = await sha256Away(content);
   await store.put(objectKey(digest), content);
   return { claim: { key: `sha256/${digest}`, sha256: digest, bytes: content.byteLength }, inline: null };
+}
+
+/** Puts, and reads back what was put: for what is the only copy from then on. Throws FarmError (exit 3) where the store has something else. */
+export async function putSound(store: Store, key: string, bytes: Buffer): Promise<void> {
+  await store.put(key, bytes);
+  const back = await store.get(key);
+  if (back?.equals(bytes)) return;
+  throw missingError(
+    'store_lies',
+    `the store ${store.address} took ${key} and ${back === null ? 'does not have it' : 'gives back something else'}`,
+    'nothing of it was acknowledged; look at the store, and at what lies before it',
+  );
 }
 
 /** The content of a claim, verified in stored and in plain form. Throws FarmError (exit 2) that says what is wrong with it. */
@@ -108,8 +120,8 @@ export async function decodeContent(
 
 /** What is wrong with an object that holds exactly the claimed content, or null. Reads in pieces; throws only where the store cannot be read. */
 export async function checkObject(store: Store, key: string, digest: string, bytes: number): Promise<string | null> {
-  const size = await store.head(key);
-  if (size === null) return `${key} is not there`;
+  const size = (await store.head(key))?.bytes;
+  if (size === undefined) return `${key} is not there`;
   if (size !== bytes) return `${key} has ${size} bytes where ${bytes} are claimed`;
   const hash = createHash('sha256');
   for (let offset = 0; offset < size; offset += PIECE_BYTES) {

@@ -5,16 +5,16 @@
 
 import { randomBytes } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
-import { type FileHandle, lstat, mkdir, open, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { FarmError, messageOf, missingError } from '../errors.ts';
+import { missingError } from '../errors.ts';
 import { compareCodePoints } from '../json/value.ts';
 import { makeFolder } from '../make-folder.ts';
-import type { Store } from './store.ts';
+import { codeOf, unreadable, unwritable } from './folder-fault.ts';
+import type { ProbeReport, Store, StoredObject, UnfinishedPut } from './store.ts';
+import { keySegments, TEMP_FOLDER } from './store-key.ts';
 
-const TEMP_FOLDER = '.tmp';
 const TEMP_AGE_MS = 3_600_000;
-const KEY_BYTES = 900;
 const PUT_TRIES = 4;
 const STAT_BATCH = 64;
 /** What a read meets where there is simply no such object. */
@@ -46,12 +46,30 @@ class FolderStore implements Store {
   }
 
   async put(key: string, bytes: Uint8Array): Promise<void> {
+    await this.write(key, bytes, rename);
+  }
+
+  async putNew(key: string, bytes: Uint8Array): Promise<boolean> {
+    // A link is refused where the name is taken; a rename is not.
+    return await this.write(key, bytes, async (temp, target) => {
+      await link(temp, target);
+      await unlink(temp);
+    });
+  }
+
+  /** False if `place` found the name taken. */
+  private async write(
+    key: string,
+    bytes: Uint8Array,
+    place: (temp: string, target: string) => Promise<void>,
+  ): Promise<boolean> {
     const target = this.pathOf(key);
     for (let tries = 1; ; tries++) {
       try {
-        await this.place(target, bytes);
-        return;
+        await this.place(target, bytes, place);
+        return true;
       } catch (error) {
+        if (codeOf(error) === 'EEXIST' && (await this.isThere(target))) return false;
         // A delete elsewhere may have taken the empty folder away between making it and the rename.
         if (codeOf(error) !== 'ENOENT' || tries === PUT_TRIES) throw unwritable(target, error);
         this.known.clear();
@@ -76,18 +94,18 @@ class FolderStore implements Store {
     }
   }
 
-  async head(key: string): Promise<number | null> {
+  async head(key: string): Promise<StoredObject | null> {
     const target = this.pathOf(key);
     try {
       const found = await lstat(target);
-      return found.isFile() ? found.size : null;
+      return found.isFile() ? { bytes: found.size, writtenAt: found.mtimeMs } : null;
     } catch (error) {
       if (ABSENT.has(codeOf(error))) return null;
       throw unreadable(target, error);
     }
   }
 
-  async *list(prefix: string): AsyncIterable<{ key: string; bytes: number }> {
+  async *list(prefix: string): AsyncIterable<{ key: string } & StoredObject> {
     const cut = prefix.lastIndexOf('/') + 1;
     if (cut > 0) this.pathOf(prefix.slice(0, cut - 1));
     yield* this.walk(prefix.slice(0, cut), prefix);
@@ -116,10 +134,20 @@ class FolderStore implements Store {
     }
   }
 
-  async probe(): Promise<void> {
+  async *unfinishedPuts(): AsyncIterable<UnfinishedPut> {
+    for (const entry of (await this.entriesOf(TEMP_FOLDER)) ?? []) {
+      const file = path.join(this.temp, entry.name);
+      const found = entry.isFile() ? await lookAt(file) : null;
+      if (found)
+        yield { name: `${TEMP_FOLDER}/${entry.name}`, begunAt: found.writtenAt, remove: () => removeFile(file) };
+    }
+  }
+
+  async probe(): Promise<ProbeReport> {
     const key = `probe/${process.pid}-${randomBytes(8).toString('hex')}`;
     const bytes = randomBytes(64);
     await this.put(key, bytes);
+    const conditionalPut = !(await this.putNew(key, bytes));
     const back = await this.get(key);
     await this.delete(key);
     if (!back?.equals(bytes))
@@ -128,11 +156,20 @@ class FolderStore implements Store {
         `the store ${this.address} does not give back what was written`,
         'use another disk',
       );
+    return { conditionalPut, warnings: [] };
   }
 
   async close(): Promise<void> {}
 
-  private async place(target: string, bytes: Uint8Array): Promise<void> {
+  private async isThere(target: string): Promise<boolean> {
+    return (await lstat(target).catch(() => null)) !== null;
+  }
+
+  private async place(
+    target: string,
+    bytes: Uint8Array,
+    place: (temp: string, target: string) => Promise<void>,
+  ): Promise<void> {
     const dir = path.dirname(target);
     await this.makeFolder(this.temp);
     await this.makeFolder(dir);
@@ -145,7 +182,7 @@ class FolderStore implements Store {
       } finally {
         await file.close();
       }
-      await rename(temp, target);
+      await place(temp, target);
     } catch (error) {
       await unlink(temp).catch(() => {});
       throw error;
@@ -169,7 +206,7 @@ class FolderStore implements Store {
     this.known.add(dir);
   }
 
-  private async *walk(folder: string, prefix: string): AsyncIterable<{ key: string; bytes: number }> {
+  private async *walk(folder: string, prefix: string): AsyncIterable<{ key: string } & StoredObject> {
     const entries = (await this.entriesOf(folder)) ?? [];
     // A folder sorts with its slash: that is the order of the keys themselves.
     const named = entries
@@ -179,11 +216,11 @@ class FolderStore implements Store {
       .sort((a, b) => compareCodePoints(a.key, b.key));
     for (let i = 0; i < named.length; i += STAT_BATCH) {
       const batch = named.slice(i, i + STAT_BATCH);
-      const sizes = await Promise.all(batch.map((e) => (e.isFolder ? null : sizeOf(path.join(this.address, e.key)))));
+      const found = await Promise.all(batch.map((e) => (e.isFolder ? null : lookAt(path.join(this.address, e.key)))));
       for (const [j, e] of batch.entries()) {
-        const bytes = sizes[j];
+        const object = found[j];
         if (e.isFolder) yield* this.walk(e.key, prefix);
-        else if (typeof bytes === 'number') yield { key: e.key, bytes };
+        else if (object) yield { key: e.key, ...object };
       }
     }
   }
@@ -206,11 +243,7 @@ class FolderStore implements Store {
   }
 
   private pathOf(key: string): string {
-    const segments = key.split('/');
-    const odd = segments.some((s) => s === '' || s === '.' || s === '..' || /[\u0000-\u001f\u007f\\]/.test(s));
-    if (odd || segments[0] === TEMP_FOLDER || Buffer.byteLength(key) > KEY_BYTES)
-      throw new RangeError(`not a key of the store: ${JSON.stringify(key.slice(0, 200))}`);
-    return path.join(this.address, ...segments);
+    return path.join(this.address, ...keySegments(key));
   }
 }
 
@@ -242,42 +275,21 @@ async function sweepTemp(temp: string): Promise<void> {
   }
 }
 
-/** Null if it has gone since its folder was read. */
-async function sizeOf(file: string): Promise<number | null> {
+async function removeFile(file: string): Promise<void> {
   try {
-    return (await lstat(file)).size;
+    await unlink(file);
+  } catch (error) {
+    if (!ABSENT.has(codeOf(error))) throw unwritable(file, error);
+  }
+}
+
+/** Null if it has gone since its folder was read. */
+async function lookAt(file: string): Promise<StoredObject | null> {
+  try {
+    const { size, mtimeMs } = await lstat(file);
+    return { bytes: size, writtenAt: mtimeMs };
   } catch (error) {
     if (ABSENT.has(codeOf(error))) return null;
     throw unreadable(file, error);
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-const REASONS: Record<string, [string, string]> = {
-  ENOSPC: ['the disk is full', 'free some space; the run goes on where it was'],
-  EDQUOT: ['the disk quota is used up', 'free some space; the run goes on where it was'],
-  EROFS: ['the file system is read-only', 'name a writable folder with FARM_STORE or `store`'],
-  EACCES: ['permission denied', 'give this user the right to write there, or name another folder with FARM_STORE'],
-  EPERM: ['permission denied', 'give this user the right to write there, or name another folder with FARM_STORE'],
-  ENOTDIR: ['a file stands where a folder should be', 'name another folder with FARM_STORE or `store`'],
-};
-
-function unwritable(target: string, error: unknown): FarmError {
-  if (error instanceof FarmError) return error;
-  const [reason, hint] = REASONS[codeOf(error)] ?? [messageOf(error), 'look at the folder and its disk'];
-  return missingError('store_unwritable', `the store cannot write ${target}: ${reason}`, hint, error);
-}
-
-function unreadable(target: string, error: unknown): FarmError {
-  if (error instanceof FarmError) return error;
-  const reason = REASONS[codeOf(error)]?.[0] ?? messageOf(error);
-  return missingError(
-    'store_unreadable',
-    `the store cannot read ${target}: ${reason}`,
-    'look at the folder and its disk',
-    error,
-  );
 }

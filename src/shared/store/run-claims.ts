@@ -63,9 +63,15 @@ async function* indexKeys(store: Store, key: string): AsyncGenerator<ClaimedKey>
   for (const placement of parsed.index.claims) if (!('pack' in placement)) yield { key: objectKey(placement.sha256) };
 }
 
+/** Others may write below `runs/` too: what has neither a manifest nor a shard is no run. */
+const RUN_FILE = /^runs\/([A-Za-z0-9][A-Za-z0-9._-]{0,63})\/(?:manifest\.json$|shards\/.)/;
+
 /** Every run that has anything in the store, in order. */
 export async function runsInStore(store: Store): Promise<string[]> {
   const runs = new Set<string>();
-  for await (const { key } of store.list('runs/')) runs.add(key.split('/')[1] ?? '');
+  for await (const { key } of store.list('runs/')) {
+    const run = RUN_FILE.exec(key)?.[1];
+    if (run !== undefined) runs.add(run);
+  }
   return [...runs];
 }

@@ -142,6 +142,21 @@ export async function shardsThatFit(
   return found;
 }
 
+/** Whether somebody else has begun that run here: a shard of that number which is of another incarnation. Null or its key. */
+export async function shardOfAnother(
+  store: Store,
+  run: string,
+  number: number,
+  incarnation: string,
+): Promise<string | null> {
+  for await (const { key } of store.list(shardPrefix(run, number))) {
+    const name = parseShardKey(run, key);
+    const found = name === null ? null : await readIndex(store, run, number, name.sha256);
+    if (found !== null && found.index.run === run && found.index.incarnation !== incarnation) return key;
+  }
+  return null;
+}
+
 async function examine(
   { store, run, readShards }: Place,
   { number, sha256: digest, bytes: size }: Candidate,

@@ -87,8 +87,8 @@ export class Account {
 
   private async whole(claim: Claim, inspect: Inspect): Promise<string | null> {
     const key = objectKey(claim.sha256);
-    const size = await this.store.head(key);
-    if (size === null) return `${key} is not there`;
+    const size = (await this.store.head(key))?.bytes;
+    if (size === undefined) return `${key} is not there`;
     // What has another size need not be read, however large it is.
     if (size !== claim.bytes) return `${key} has ${size} bytes where ${claim.bytes} are claimed`;
     const bytes = await this.store.get(key);

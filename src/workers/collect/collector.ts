@@ -6,10 +6,10 @@ import pLimit from 'p-limit';
 import { objectKey } from '../../shared/claim.ts';
 import { EXIT, FarmError } from '../../shared/errors.ts';
 import type { RunIdentity } from '../../shared/group.ts';
-import { checkObject } from '../../shared/store/content.ts';
+import { checkObject, putSound } from '../../shared/store/content.ts';
 import { type BuiltShard, buildShard, type LedgerEntry } from '../../shared/store/shard.ts';
 import { type ChainLink, genesis } from '../../shared/store/shard-name.ts';
-import { type SoundShard, shardsThatFit } from '../../shared/store/shard-survey.ts';
+import { type SoundShard, shardOfAnother, shardsThatFit } from '../../shared/store/shard-survey.ts';
 import type { Store } from '../../shared/store/store.ts';
 
 const READS_AT_ONCE = 8;
@@ -74,10 +74,18 @@ export async function collectShard(
   const built = await buildShard(identity, number, previous, entries);
   const place = { incarnation: identity.incarnation, to: from - 1, link: previous };
   const there = await shardsThatFit(store, run, number, place);
+  const anothers = number > 0 ? null : await shardOfAnother(store, run, number, identity.incarnation);
+  if (anothers !== null)
+    throw new FarmError(
+      'run_of_another',
+      `run ${run}: another farm works on a run with this id in ${store.address} (${anothers})`,
+      { exit: EXIT.unsound, hint: 'use another --run-id, or a prefix of its own for each farm' },
+    );
   const other = there.some((s) => s.sha256 === built.sha256) ? undefined : there[0];
   if (other !== undefined) return adopt(ledger, run, built, other);
   await confirmObjects(store, run, built);
-  for (const file of [...built.packs, built.index, built.shard]) await store.put(file.key, file.bytes);
+  // The ledger forgets these groups once the shard is committed: what the store has is all there is then.
+  for (const file of [...built.packs, built.index, built.shard]) await putSound(store, file.key, file.bytes);
   const { records, sha256, indexSha256, link } = built;
   const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link };
   return { kind: await ledger.commit(shard), shard };

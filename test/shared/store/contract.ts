@@ -1,4 +1,4 @@
-// What every store must hold, whatever lies under it: the folder's tests and, once there is one, S3's run this.
+// What every store must hold, whatever lies under it: a folder, and S3 on two servers.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/shared/store/store.ts';
@@ -33,14 +33,35 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       await store.put('a/large', large);
       expect(await store.get('a/empty')).toEqual(Buffer.alloc(0));
       expect((await store.get('a/large'))?.equals(large)).toBe(true);
-      expect(await store.head('a/large')).toBe(3_000_000);
-      expect(await store.head('a/empty')).toBe(0);
+      expect(await store.head('a/large')).toMatchObject({ bytes: 3_000_000 });
+      expect(await store.head('a/empty')).toMatchObject({ bytes: 0 });
     });
 
     it('overwrites as a whole', async () => {
       await store.put('k', Buffer.from('a long first text'));
       await store.put('k', Buffer.from('short'));
       expect((await store.get('k'))?.toString()).toBe('short');
+    });
+
+    it('puts what is new, and never over what is there, also when many try at once', async () => {
+      expect(await store.putNew('new/a', Buffer.from('first'))).toBe(true);
+      expect(await store.putNew('new/a', Buffer.from('second'))).toBe(false);
+      expect((await store.get('new/a'))?.toString()).toBe('first');
+      const taken = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => store.putNew('new/b', Buffer.from(`number ${i}`))),
+      );
+      expect(taken.filter(Boolean)).toHaveLength(1);
+      expect((await store.get('new/b'))?.toString()).toBe(`number ${taken.indexOf(true)}`);
+    });
+
+    it('dates what it has by its own clock', async () => {
+      await store.put('old', Buffer.from('1'));
+      const old = await store.head('old');
+      const listed: number[] = [];
+      for await (const { writtenAt } of store.list('')) listed.push(writtenAt);
+      // A server dates in seconds.
+      expect(Math.abs((old?.writtenAt ?? 0) - Date.now())).toBeLessThan(30_000);
+      expect(Math.abs((listed[0] ?? 0) - (old?.writtenAt ?? 0))).toBeLessThan(1_500);
     });
 
     it('says null for what is not there, also below or above what is', async () => {
@@ -57,6 +78,10 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect((await store.get('k', { offset: 2, length: 3 }))?.toString()).toBe('234');
       expect((await store.get('k', { offset: 8, length: 50 }))?.toString()).toBe('89');
       expect((await store.get('k', { offset: 0, length: 10 }))?.toString()).toBe('0123456789');
+      expect(await store.get('k', { offset: 10, length: 5 })).toEqual(Buffer.alloc(0));
+      expect(await store.get('k', { offset: 3, length: 0 })).toEqual(Buffer.alloc(0));
+      expect(await store.get('nothing', { offset: 3, length: 0 })).toBeNull();
+      expect(await store.get('nothing', { offset: 0, length: 3 })).toBeNull();
     });
 
     it('lists by prefix, in code-point order of the whole key, with sizes', async () => {
@@ -68,6 +93,22 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(await keys('b/c')).toEqual(['b/c.d', 'b/c/d']);
       expect(await keys('none/')).toEqual([]);
       for await (const { key, bytes } of store.list('')) expect(bytes).toBe(key.length);
+    });
+
+    it('lists more keys than a page of a server holds', async () => {
+      const all = Array.from({ length: 230 }, (_, i) => `p/${String(i).padStart(5, '0')}`);
+      for (let i = 0; i < all.length; i += 50)
+        await Promise.all(all.slice(i, i + 50).map((key) => store.put(key, Buffer.from('x'))));
+      expect(await keys('p/')).toEqual(all);
+    });
+
+    it('keeps names that need encoding', async () => {
+      const odd = ['n/ä ö', 'n/a+b', 'n/a%20b', 'n/a&b=c?d#e', 'n/q\'"<>', 'n/💡', 'n/~!*()'];
+      for (const key of odd) await store.put(key, Buffer.from(key));
+      expect((await keys('n/')).sort()).toEqual([...odd].sort());
+      for (const key of odd) expect((await store.get(key))?.toString()).toBe(key);
+      for (const key of odd) await store.delete(key);
+      expect(await keys('')).toEqual([]);
     });
 
     it('deletes one key and no other', async () => {
@@ -87,7 +128,7 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
       expect(texts.some((text) => one?.equals(text))).toBe(true);
     });
 
-    it.each(['', '/a', 'a/', 'a//b', '../a', 'a/../b', '.', 'a/./b', 'a\0b', 'a\\b'])(
+    it.each(['', '/a', 'a/', 'a//b', '../a', 'a/../b', '.', 'a/./b', 'a\0b', 'a\\b', 'a\ud800', '.tmp/x'])(
       'refuses %j as a key',
       async (key) => {
         await expect(store.put(key, Buffer.from('x'))).rejects.toThrow(RangeError);
@@ -97,8 +138,9 @@ export function storeContract(name: string, open: () => Promise<OpenedStore>): v
     );
 
     it('probes without leaving anything', async () => {
-      await store.probe();
+      expect(await store.probe()).toEqual({ conditionalPut: true, warnings: [] });
       expect(await keys('')).toEqual([]);
+      for await (const { name } of store.unfinishedPuts()) expect(name).toBe('nothing');
     });
   });
 }

@@ -91,12 +91,11 @@ describe('an address', () => {
     await rm(dir, { recursive: true });
   });
 
-  it('opens a folder by its path and refuses what is not built by its name', async () => {
+  it('opens a folder by its path, S3 by its address, and refuses what it does not know', async () => {
     expect((await openStoreAddress(dir)).address).toBe(dir);
-    await expect(openStoreAddress('s3://bucket/x')).rejects.toMatchObject({
-      exit: 2,
-      message: expect.stringContaining('S3'),
-    });
+    const s3 = await openStoreAddress('s3://bucket/x/', { endpoint: null, region: null });
+    expect(s3.address).toBe('s3://bucket/x');
+    await s3.close();
     await expect(openStoreAddress('ftp://x')).rejects.toMatchObject({ exit: 2 });
   });
 
@@ -104,6 +103,8 @@ describe('an address', () => {
     await (await openFolderStore(dir)).put('runs/my-run.1/manifest.json', Buffer.from('x'));
     expect(splitRunAddress(`${dir}/runs/my-run.1/`)).toEqual({ root: dir, run: 'my-run.1' });
     expect(splitRunAddress('s3://bucket/a/b/runs/r')).toEqual({ root: 's3://bucket/a/b', run: 'r' });
+    expect(splitRunAddress('s3://bucket/a/runs/r/?region=x')).toEqual({ root: 's3://bucket/a?region=x', run: 'r' });
+    expect(splitRunAddress('s3://bucket/runs/r')).toEqual({ root: 's3://bucket', run: 'r' });
     for (const odd of [`${dir}/runs/other`, dir, `${dir}/runs/my-run.1/manifest.json`, 's3://bucket/r'])
       expect(() => splitRunAddress(odd)).toThrow(expect.objectContaining({ exit: 2 }));
   });

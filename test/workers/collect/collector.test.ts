@@ -53,6 +53,8 @@ function dying(store: Store, ledger: FakeLedger, n: number, when: 'before' | 'af
   const dyingStore: Store = {
     address: store.address,
     put: (key, bytes) => step(() => store.put(key, bytes)),
+    putNew: (key, bytes) => step(() => store.putNew(key, bytes)),
+    unfinishedPuts: () => store.unfinishedPuts(),
     get: (key, range) => store.get(key, range),
     head: (key) => store.head(key),
     list: (prefix) => store.list(prefix),
@@ -207,6 +209,77 @@ describe('a collector', () => {
     ).rejects.toMatchObject({
       code: 'ledger_entry_broken',
     });
+  });
+});
+
+describe('a store that does not keep its word', () => {
+  const liar = (store: Store, lie: (key: string, bytes: Uint8Array) => Promise<void>, when: RegExp): Store =>
+    Object.assign(Object.create(store) as Store, {
+      put: (key: string, bytes: Uint8Array) => (when.test(key) ? lie(key, bytes) : store.put(key, bytes)),
+      putNew: (key: string, bytes: Uint8Array) =>
+        when.test(key) ? lie(key, bytes).then(() => true) : store.putNew(key, bytes),
+    });
+
+  it.each([
+    ['a pack', /^objects\/packs/],
+    ['an index', /index\.json\.gz$/],
+    ['a shard', /jsonl\.gz$/],
+    ['the manifest', /manifest\.json$/],
+  ])('that takes %s and keeps nothing, or something else, gets no commit', async (_, when) => {
+    const { store, fixture } = await newRun();
+    const before = await keysOf(store);
+    for (const lie of [
+      async () => {},
+      async (key: string, bytes: Uint8Array) => store.put(key, Buffer.concat([bytes, Buffer.from('x')])),
+    ]) {
+      const ledger = new FakeLedger(fixture.entries);
+      await expect(collectAndFinish(liar(store, lie, when), fixture, ledger)).rejects.toMatchObject({
+        code: expect.stringMatching(/store_lies|manifest_conflict/),
+      });
+      if (!when.test('manifest.json')) expect(ledger.shards).toBe(0);
+      for (const key of await keysOf(store)) if (when.test(key) && !before.includes(key)) await store.delete(key);
+    }
+    // When it has mended its ways the run goes on, and is sound.
+    await collectAndFinish(store, fixture, new FakeLedger(fixture.entries));
+    expect((await verifyRun(store, 'r')).faults).toEqual([]);
+  });
+});
+
+describe('two farms on one store, with one run id', () => {
+  const another = (fixture: RunFixture): RunFixture => {
+    const identity = { ...fixture.identity, incarnation: 'f'.repeat(16) };
+    return { ...fixture, identity, finished: { ...fixture.finished, identity } };
+  };
+
+  it('the second to write a shard is told', async () => {
+    const { store, fixture } = await newRun();
+    await collectShard(store, new FakeLedger(fixture.entries), fixture.identity, { most: 3, least: 1, final: true });
+    const before = await keysOf(store);
+    const second = another(fixture);
+    await expect(collectAll(store, second, new FakeLedger(second.entries))).rejects.toMatchObject({
+      code: 'run_of_another',
+    });
+    expect(await keysOf(store)).toEqual(before);
+    await collectAndFinish(store, fixture, new FakeLedger(fixture.entries));
+    expect((await verifyRun(store, 'r')).faults).toEqual([]);
+  });
+
+  it('the second to finish is told, and the first one’s promise stands', async () => {
+    const { store, fixture } = await newRun();
+    await collectAndFinish(store, fixture, new FakeLedger(fixture.entries));
+    const promise = await store.get('runs/r/manifest.json');
+    await expect(finishRun(store, another(fixture).finished)).rejects.toMatchObject({ code: 'manifest_conflict' });
+    expect(await store.get('runs/r/manifest.json')).toEqual(promise);
+  });
+
+  it('a promise given before Redis lost how the run ended is kept', async () => {
+    const { store, fixture } = await newRun();
+    const ledger = new FakeLedger(fixture.entries);
+    await collectAll(store, fixture, ledger);
+    await finishRun(store, { ...fixture.finished, state: 'cancelled', link: ledger.link });
+    const promise = await store.get('runs/r/manifest.json');
+    await finishRun(store, { ...fixture.finished, state: 'done', link: ledger.link });
+    expect(await store.get('runs/r/manifest.json')).toEqual(promise);
   });
 });
 
