@@ -3,19 +3,21 @@
 
 import http from 'node:http';
 
-const [, socketPath, path] = /^unix:(.+):(\/.*)$/.exec(process.argv[2] ?? '') ?? [];
-const asked = http.get(socketPath ? { socketPath, path } : (process.argv[2] ?? ''), { timeout: 4_000 }, (answer) => {
+const WITHIN_MS = 4_000;
+const address = process.argv[2] ?? '';
+const [, socketPath, path] = /^unix:(.+):(\/.*)$/.exec(address) ?? [];
+const { hostname, port, pathname } = socketPath ? {} : new URL(address);
+const where = socketPath ? { socketPath, path } : { hostname, port, path: pathname };
+const end = (text, code) => {
+  process.stdout.write(`${text}\n`);
+  process.exit(code);
+};
+setTimeout(() => end('no answer', 1), WITHIN_MS).unref();
+const asked = http.get(where, (answer) => {
   let text = '';
   answer.setEncoding('utf8').on('data', (chunk) => {
     text += chunk;
   });
-  answer.on('end', () => {
-    process.stdout.write(`${answer.statusCode} ${text.slice(0, 500)}\n`);
-    process.exit(answer.statusCode === 200 ? 0 : 1);
-  });
+  answer.on('end', () => end(`${answer.statusCode} ${text.slice(0, 500)}`, answer.statusCode === 200 ? 0 : 1));
 });
-asked.on('timeout', () => asked.destroy(new Error('no answer')));
-asked.on('error', (error) => {
-  process.stdout.write(`${error.message}\n`);
-  process.exit(1);
-});
+asked.on('error', (error) => end(error.message, 1));

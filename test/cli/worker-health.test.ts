@@ -1,5 +1,8 @@
 // What probes of a container or a cluster learn from a worker.
 
+import { execFile } from 'node:child_process';
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { readHealthAddress, serveHealth } from '../../src/cli/worker-health.ts';
 import { readConfig } from '../../src/shared/config.ts';
@@ -7,6 +10,7 @@ import { announce } from '../../src/shared/presence.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
+const HEALTH = fileURLToPath(new URL('../../infra/images/health.mjs', import.meta.url));
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
 
 async function ready(url: string): Promise<{ status: number; missing: string[] }> {
@@ -55,6 +59,30 @@ describe('a worker’s health', () => {
       const { missing } = await ready(health.url);
       return missing.join() === 'the Docker engine does not answer';
     });
+  });
+
+  it('is asked for by a container’s check, over a port or a socket', async ({ onTestFinished }) => {
+    const server = await startRedis();
+    const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
+    const health = await serveHealth(LOOPBACK, { ...me, config: readConfig({}), place: server.place });
+    const socket = `${server.folder}/other.sock`;
+    const other = http.createServer((_, response) => response.end('here')).listen(socket);
+    onTestFinished(async () => {
+      await health.close();
+      other.close();
+      await server.close();
+    });
+    const check = (address: string): Promise<{ code: number; text: string }> =>
+      new Promise((resolve) => {
+        execFile(process.execPath, [HEALTH, address], (error, text) =>
+          resolve({ code: typeof error?.code === 'number' ? error.code : 0, text: text.trim() }),
+        );
+      });
+    expect(await check(`${health.url}/healthz`)).toMatchObject({ code: 0 });
+    expect(await check(`${health.url}/readyz`)).toMatchObject({ code: 1, text: expect.stringContaining('503') });
+    expect(await check(`unix:${socket}:/_ping`)).toEqual({ code: 0, text: '200 here' });
+    expect(await check(`unix:${server.folder}/nothing.sock:/`)).toMatchObject({ code: 1 });
+    expect(await check('http://127.0.0.1:1/healthz')).toMatchObject({ code: 1 });
   });
 
   it('is served where it is asked for', () => {
