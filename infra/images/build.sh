@@ -85,7 +85,7 @@ for name in farm engine-gate; do docker tag "rollout-farm/$name:$farm_recipe" "r
 # Of former builds the last two are kept, for a fleet that is being moved from one to the next.
 for name in farm engine-gate; do
   docker images --format '{{.CreatedAt}}\t{{.Repository}}:{{.Tag}}' "rollout-farm/$name" | sort -r | cut -f2 | grep -v -e ":$farm_recipe\$" -e ':latest$' | tail -n +3 |
-    xargs -r docker rmi >/dev/null 2>&1 || true
+    xargs -r timeout 30 docker rmi >/dev/null 2>&1 || true
 done
 
 # --- Redis, store, Prometheus ------------------------------------------------------------------------------------------

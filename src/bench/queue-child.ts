@@ -24,6 +24,7 @@ const seatSchema = z.strictObject({
   folder: z.string(),
   realm: z.string(),
   concurrency: z.int().positive(),
+  store: z.string().nullable().default(null),
 });
 const orderSchema = z.union([
   z.strictObject({ run: z.string(), spec: z.string(), heapAt: z.array(z.int()) }),
@@ -36,15 +37,16 @@ const BULK = 1_000;
 const seat = seatSchema.parse(JSON.parse(process.argv[2] ?? ''));
 const { realm, concurrency } = seat;
 const place = { options: { path: seat.socket }, address: 'bench', embedded: true };
-const config = readConfig({ FARM_DATA: seat.folder });
+const config = readConfig({ FARM_DATA: seat.folder, ...(seat.store === null ? {} : { FARM_STORE: seat.store }) });
 const log = openLog(config, 'bench', 'error');
 const redis = openRedis(place);
 const say = (answer: unknown): void => void process.send?.(answer);
 
-/** Bytes on the heap after everything that can be collected was. */
+/** Bytes on the heap and in buffers after everything that can be collected was. */
 function heap(): number {
   globalThis.gc?.();
-  return process.memoryUsage().heapUsed;
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
 }
 
 async function drive(run: string, specFile: string, heapAt: number[]): Promise<void> {

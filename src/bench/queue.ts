@@ -1,257 +1,115 @@
-// `farm bench queue`: what ledger, window, queue and collector cost. Members a second, end to end, of episodes that do next
-// to nothing, beside plain BullMQ doing nothing at the same concurrency in the same rounds on the same Redis; and
-// what a live member takes in Redis, producer and collector, after 1,000 members and after 10,000.
+// `farm bench queue`: what ledger, window, queue, store and collector cost. Members a second, end to end, of episodes that do
+// next to nothing, beside plain BullMQ doing nothing at the same concurrency in the same rounds on the same Redis and the
+// same cores; the processor time that each process of either takes for one; and what is held in memory.
 
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import type { Redis } from 'ioredis';
-import { z } from 'zod';
-import { MemberLedger } from '../shared/ledger/member-ledger.ts';
-import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { announce } from '../shared/presence.ts';
-import { openRedis } from '../shared/redis/connect.ts';
-import { type Figure, measure, shown } from './figures.ts';
+import type { ChildProcess } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { cpuMs } from './children.ts';
+import { type Figure, figureOf } from './figures.ts';
+import { Arms, noOps, type Part } from './queue-arms.ts';
+import { median, type QueueMemory, queueMemory } from './queue-memory.ts';
 import { BenchRedis } from './redis.ts';
 
-const MEMBERS = 4_000;
-const GROUP = 8;
+export const MEMBERS = 16_000;
+export const ROUNDS = 5;
 const CONCURRENCIES = [16, 64] as const;
-const ROUNDS = 5;
-/** Where memory is compared: the window is the same at both. */
-const EARLY = 1_000;
-const LATE = 10_000;
-const LIVE = 512;
-const SAMPLE_MS = 20;
-const GROWTH = 'bench-memory';
-const CHILD = fileURLToPath(new URL('queue-child.js', import.meta.url));
 const RATIO_GOAL = 0.7;
-const LIVE_BYTES_GOAL = 4_096;
 
-const doneSchema = z.strictObject({ ms: z.number(), doneMs: z.number() });
-const markSchema = z.strictObject({ mark: z.int(), heap: z.int() });
-const heapSchema = z.strictObject({ heap: z.int() });
+/** Processor time for one member (or one no-op), by process, in microseconds; the median of the rounds. */
+export type CpuOfOne = Record<string, number>;
 
-export interface QueueBench {
-  speed: { concurrency: number; farm: Figure; raw: Figure; ratio: number; ratio_goal: number }[];
-  memory: {
-    redis_bytes_per_live_member: number;
-    goal: number;
-    /** Late over early, the window being equal. */
-    redis: Growth;
-    producer: Growth;
-    collector: Growth;
-  };
+interface QueueSpeed {
+  concurrency: number;
+  /** Until all is in the store and the manifest is written. */
+  farm: Figure;
+  /** Until the last group is closed: it is in the results stream, and its shard is not yet written. */
+  closed: Figure;
+  raw: Figure;
+  /** `farm` over `raw`. */
+  ratio: number;
+  closed_ratio: number;
+  ratio_goal: number;
+  farm_cpu_us: CpuOfOne;
+  raw_cpu_us: CpuOfOne;
 }
 
-interface Growth {
-  early_bytes: number;
-  late_bytes: number;
-  ratio: number;
+export interface QueueBench {
+  cores: number;
+  speed: QueueSpeed[];
+  memory: QueueMemory;
 }
 
 export async function benchQueue(signal: AbortSignal): Promise<QueueBench> {
-  const bench = new Bench(await BenchRedis.start());
+  const server = await BenchRedis.start();
+  const arms = new Arms(server);
   try {
     const speed = [];
-    for (const concurrency of CONCURRENCIES) speed.push(await bench.speed(concurrency, signal));
-    return { speed, memory: await bench.memory() };
+    for (const concurrency of CONCURRENCIES) speed.push(await speedAt(concurrency, arms, server, signal));
+    return { cores: availableParallelism(), speed, memory: await queueMemory(arms, server) };
   } finally {
-    await bench.close();
+    arms.end();
+    await server.close();
   }
 }
 
-type Part = 'producer' | 'worker' | 'collector' | 'raw-producer' | 'raw-worker';
-
-class Bench {
-  private readonly server: BenchRedis;
-  private readonly children: ChildProcess[] = [];
-  private runs = 0;
-
-  constructor(server: BenchRedis) {
-    this.server = server;
+async function speedAt(concurrency: number, arms: Arms, server: BenchRedis, signal: AbortSignal): Promise<QueueSpeed> {
+  const seat = (part: Part): Promise<ChildProcess> => arms.start(part, `bench-${concurrency}`, concurrency);
+  const [producer, worker, collector] = [await seat('producer'), await seat('worker'), await seat('collector')];
+  const [raw, sink] = [await seat('raw-producer'), await seat('raw-worker')];
+  const redis = server.pid;
+  const farmCpu = new CpuOfArm({ producer: producer.pid, worker: worker.pid, collector: collector.pid, redis });
+  const rawCpu = new CpuOfArm({ producer: raw.pid, worker: sink.pid, redis });
+  const rates = { stored: [] as number[], closed: [] as number[], raw: [] as number[] };
+  for (let round = -1; round < ROUNDS; round++) {
+    signal.throwIfAborted();
+    const { ms, doneMs } = await farmCpu.of(round, () => arms.drive(producer, arms.newRun(), MEMBERS));
+    signal.throwIfAborted();
+    const rawMs = await rawCpu.of(round, () => noOps(raw, sink, MEMBERS));
+    // One unmeasured round of each first.
+    if (round < 0) continue;
+    rates.closed.push((1_000 * MEMBERS) / ms);
+    rates.stored.push((1_000 * MEMBERS) / doneMs);
+    rates.raw.push((1_000 * MEMBERS) / rawMs);
   }
-
-  async speed(concurrency: number, signal: AbortSignal): Promise<QueueBench['speed'][number]> {
-    const realm = `bench-${concurrency}`;
-    const seat = (part: Part): Promise<ChildProcess> => this.start(part, realm, concurrency);
-    const [producer, raw, sink] = [await seat('producer'), await seat('raw-producer'), await seat('raw-worker')];
-    await seat('worker');
-    await seat('collector');
-    const arms = [
-      { name: 'farm', round: async () => (1_000 * MEMBERS) / (await this.run(producer, MEMBERS)).ms },
-      { name: 'plain BullMQ', round: async () => (1_000 * MEMBERS) / (await noOps(raw, sink, MEMBERS)) },
-    ];
-    const [farm, plain] = (await measure(arms, ROUNDS, signal)) as [Figure, Figure];
-    this.end();
-    return { concurrency, farm, raw: plain, ratio: farm.median / plain.median, ratio_goal: RATIO_GOAL };
-  }
-
-  async memory(): Promise<QueueBench['memory']> {
-    const place = { options: { path: this.server.socket }, address: 'bench', embedded: true };
-    const redis = openRedis(place);
-    const used = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
-    try {
-      const live = await this.live(redis, used);
-      const [producer, collector] = [
-        await this.start('producer', GROWTH, 16),
-        await this.start('collector', GROWTH, 16),
-      ];
-      await this.start('worker', GROWTH, 16);
-      const samples: { accepted: number; redis: number }[] = [];
-      const heaps: { producer: number; collector: number }[] = [];
-      const run = `bench-${++this.runs}`;
-      const over = this.drive(producer, run, EARLY + LATE, [EARLY, LATE], async (mark) => {
-        heaps.push({ producer: mark.heap, collector: await heapOf(collector) });
-      });
-      let going = true;
-      void over.finally(() => {
-        going = false;
-      });
-      const ledger = new RunLedger(redis, run);
-      while (going) {
-        samples.push({ accepted: Number(await ledger.field('accepted')), redis: await used() });
-        await wait(SAMPLE_MS);
-      }
-      await over;
-      const around = (at: number): number =>
-        median(samples.filter((s) => Math.abs(s.accepted - at) <= EARLY / 2).map((s) => s.redis));
-      const growth = (early: number, late: number): Growth => ({
-        early_bytes: early,
-        late_bytes: late,
-        ratio: late / early,
-      });
-      const [first, last] = [heaps[0], heaps[1]];
-      return {
-        redis_bytes_per_live_member: live,
-        goal: LIVE_BYTES_GOAL,
-        redis: growth(around(EARLY), around(LATE)),
-        producer: growth(first?.producer ?? Number.NaN, last?.producer ?? Number.NaN),
-        collector: growth(first?.collector ?? Number.NaN, last?.collector ?? Number.NaN),
-      };
-    } finally {
-      redis.disconnect();
-      this.end();
-    }
-  }
-
-  /** Ledger and job of a member that is at work, over as many as a run may have in flight. */
-  private async live(redis: Redis, used: () => Promise<number>): Promise<number> {
-    const slots = { light: LIVE };
-    const seat = await announce(redis, { role: 'rollout', realm: 'bench-live', worker: 'none', slots });
-    const producer = await this.start('producer', 'bench-live', 1);
-    const run = `bench-${++this.runs}`;
-    const ledger = new RunLedger(redis, run);
-    const before = await used();
-    void this.drive(producer, run, 2 * LIVE, []).catch(() => {});
-    while (Number(await ledger.field('out:light')) < LIVE) await wait(SAMPLE_MS);
-    const worker = new MemberLedger(redis, 'none');
-    for (let i = 0; i < LIVE; i++)
-      await worker.begin({ run, group: Math.floor(i / GROUP), member: i % GROUP }, 'rollout');
-    const bytes = ((await used()) - before) / LIVE;
-    await seat.stop();
-    this.end();
-    return bytes;
-  }
-
-  /** A whole run: from its spec to its last closed group. */
-  private async run(producer: ChildProcess, members: number): Promise<z.infer<typeof doneSchema>> {
-    return await this.drive(producer, `bench-${++this.runs}`, members, []);
-  }
-
-  private async drive(
-    producer: ChildProcess,
-    run: string,
-    members: number,
-    heapAt: number[],
-    onMark: (mark: z.infer<typeof markSchema>) => Promise<void> = async () => {},
-  ): Promise<z.infer<typeof doneSchema>> {
-    producer.send({ run, spec: this.spec(members), heapAt });
-    for (;;) {
-      const [answer] = await once(producer, 'message');
-      const mark = markSchema.safeParse(answer);
-      if (!mark.success) return doneSchema.parse(answer);
-      await onMark(mark.data);
-    }
-  }
-
-  private spec(members: number): string {
-    const file = path.join(this.server.folder, `spec-${members}.json`);
-    const tasks = Array.from({ length: members / GROUP }, (_, i) => ({
-      id: `t${i}`,
-      env: 'guess',
-      seed: i,
-      config: { low: 1, high: 10, max_guesses: 4 },
-    }));
-    const policy = { kind: 'scripted', actions: [5] };
-    writeFileSync(
-      file,
-      JSON.stringify({ name: 'bench', group_size: GROUP, tasks, policy, limits: { in_flight: LIVE } }),
-    );
-    return file;
-  }
-
-  private async start(part: Part, realm: string, concurrency: number): Promise<ChildProcess> {
-    const { socket, folder } = this.server;
-    const child = fork(CHILD, [JSON.stringify({ part, socket, folder, realm, concurrency })], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      execArgv: ['--expose-gc'],
-    });
-    this.children.push(child);
-    await once(child, 'message');
-    return child;
-  }
-
-  private end(): void {
-    for (const child of this.children.splice(0)) child.kill('SIGKILL');
-  }
-
-  async close(): Promise<void> {
-    this.end();
-    await this.server.close();
-  }
+  arms.end();
+  const farm = figureOf('farm, in the store', rates.stored);
+  const closed = figureOf('farm, in the results', rates.closed);
+  const plain = figureOf('plain BullMQ', rates.raw);
+  return {
+    concurrency,
+    farm,
+    closed,
+    raw: plain,
+    ratio: farm.median / plain.median,
+    closed_ratio: closed.median / plain.median,
+    ratio_goal: RATIO_GOAL,
+    farm_cpu_us: farmCpu.one(),
+    raw_cpu_us: rawCpu.one(),
+  };
 }
 
-async function heapOf(child: ChildProcess): Promise<number> {
-  const answer = once(child, 'message');
-  child.send({ heap: true });
-  return heapSchema.parse((await answer)[0]).heap;
-}
+/** Processor time of an arm's processes over its rounds. */
+class CpuOfArm {
+  private readonly pids: [string, number | undefined][];
+  private readonly rounds: number[][] = [];
 
-/** The time from the first job's adding to the last one's end. */
-async function noOps(producer: ChildProcess, worker: ChildProcess, count: number): Promise<number> {
-  const ready = once(worker, 'message');
-  worker.send({ expect: count });
-  await ready;
-  const over = once(worker, 'message');
-  const began = performance.now();
-  producer.send({ add: count });
-  await over;
-  return performance.now() - began;
-}
+  constructor(pids: Record<string, number | undefined>) {
+    this.pids = Object.entries(pids);
+  }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
+  async of<T>(round: number, work: () => Promise<T>): Promise<T> {
+    const before = this.now();
+    const done = await work();
+    const after = this.now();
+    if (round >= 0) this.rounds.push(after.map((ms, i) => (1_000 * (ms - (before[i] as number))) / MEMBERS));
+    return done;
+  }
 
-export function printQueue(result: QueueBench): string {
-  const { memory } = result;
-  const mega = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(2)} MB`;
-  const grown = (name: string, g: Growth): string =>
-    `${name.padEnd(10)} ${mega(g.early_bytes)} after ${EARLY} members, ${mega(g.late_bytes)} after ${LATE}: ${g.ratio.toFixed(2)}x (goal: within 10%)`;
-  return [
-    `members a second, end to end: ${MEMBERS} members of one guess in groups of ${GROUP}; median of ${ROUNDS} rounds (spread), arms interleaved`,
-    ...result.speed.map(
-      (s) =>
-        `${s.concurrency} at once: farm ${shown(s.farm, 0)}, plain BullMQ with no-ops ${shown(s.raw, 0)}: ${s.ratio.toFixed(2)}x (goal ${s.ratio_goal}x)`,
-    ),
-    `Redis for a live member: ${Math.round(memory.redis_bytes_per_live_member)} bytes (goal ${memory.goal})`,
-    grown('Redis', memory.redis),
-    grown('producer', memory.producer),
-    grown('collector', memory.collector),
-    '',
-  ].join('\n');
+  one(): CpuOfOne {
+    return Object.fromEntries(this.pids.map(([name], i) => [name, median(this.rounds.map((r) => r[i] as number))]));
+  }
+
+  private now(): number[] {
+    return this.pids.map(([, pid]) => cpuMs(pid) ?? Number.NaN);
+  }
 }

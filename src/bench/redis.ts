@@ -25,10 +25,14 @@ export class BenchRedis {
     this.server.on('error', () => {});
   }
 
+  get pid(): number | undefined {
+    return this.server.pid;
+  }
+
   static async start(): Promise<BenchRedis> {
     const started = new BenchRedis();
     for (let i = 0; (await ask(started.socket, 'PING', 500)) === null; i++) {
-      if (i > 100) {
+      if (i > 400) {
         await started.close();
         throw missingError('redis_start', 'redis-server did not start', './farm demo installs it');
       }

@@ -1,16 +1,16 @@
 // Brings a cancelled run to its end in this process, if nobody else does: takes the driver's lease when it is free, closes
 // what is open, and collects.
 
-import type { Redis } from 'ioredis';
 import { Driver } from '../producer/driver.ts';
 import type { Config } from '../shared/config.ts';
 import { Fleet } from '../shared/fleet/fleet.ts';
 import type { RunLedger } from '../shared/ledger/run-ledger.ts';
 import type { Log } from '../shared/log.ts';
-import { readPlanIndex } from '../shared/plan/reader.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
 import { privateRealm } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 import { collectRun } from '../workers/collect/collect-run.ts';
 import { Runs } from '../workers/runs.ts';
@@ -30,13 +30,13 @@ export async function finishHere(context: FinishContext): Promise<void> {
   const first = await ledger.drive(owner);
   const driven = 'epoch' in first ? first : isKnownDead(first.heldBy) ? await ledger.drive(owner, first.heldBy) : first;
   if (!('epoch' in driven)) return;
-  const known = await new Runs(redis, config, { anyKey: true }).get(ledger.run);
+  const known = await new Runs(redis, config, log, { anyKey: true }).get(ledger.run);
   if ('refused' in known) return;
   const realm = privateRealm(ledger.run);
   const queue = new MemberQueue(place, realm);
   const fleet = new Fleet(redis, place, realm);
   try {
-    const plan = await readPlanIndex(known.store, known.settings.plan);
+    const plan = await PlanIndex.open(known.store, known.settings.plan);
     const driver = new Driver(ledger.run, driven.epoch, {
       redis,
       queue,

@@ -254,15 +254,29 @@ function program(set: (exit: number) => void): Command {
         }),
       ),
     );
+  verb('export', 'write recorded episodes as what trainers load')
+    .argument('RUN|DIR|FILE...')
+    .requiredOption('--format <F>', 'records, prompts, crucible or parquet')
+    .requiredOption('--out <PATH>', 'a file; for crucible a folder')
+    .option('--json', 'one JSON object')
+    .action(
+      run(async (targets: string[], o: { format: string; out: string; json?: boolean }) =>
+        (await import('./verbs/export.ts')).exportVerb({ targets, ...o, json: o.json ?? false }),
+      ),
+    );
   verb(
     'bench',
-    'a benchmark, with its baseline in the same run (sandbox, verify, queue), or the farm under fire (chaos)',
+    'a benchmark, with its baseline in the same run (sandbox, verify, queue, scale), or the farm under fire (chaos)',
   )
     .argument('NAME')
     .option('--json', 'one JSON object')
     .option('--seed <N>', 'sandbox, chaos: fixes what is drawn; without it one is drawn and shown', integer)
     .option('--kills <K>', 'chaos: how often something is killed', number)
     .option('--faults <F>', 'chaos: how many faults beside them (default: half as many)', number)
+    .option(
+      '--store <KIND>',
+      'chaos: folder (with faults of its disk) or s3 (a server of its own, with faults of its answers)',
+    )
     .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
     .option('--members <M>', 'chaos: members of the run', count)
     .option('--minutes <T>', 'chaos: in which it must be done', count)
@@ -280,6 +294,7 @@ function program(set: (exit: number) => void): Command {
             kills?: number;
             faults?: number;
             only: string[];
+            store?: string;
             members?: number;
             minutes?: number;
             full?: boolean;
@@ -295,6 +310,7 @@ function program(set: (exit: number) => void): Command {
             kills: o.kills ?? null,
             faults: o.faults ?? null,
             only: o.only,
+            store: o.store ?? null,
             members: o.members ?? null,
             minutes: o.minutes ?? null,
             full: o.full ?? false,
@@ -317,7 +333,6 @@ function program(set: (exit: number) => void): Command {
 }
 
 const NOT_BUILT: readonly (readonly [string, string])[] = [
-  ['export', 'exporting trajectories'],
   ['eval', 'sweeps'],
   ['report', 'the report of a sweep'],
 ];

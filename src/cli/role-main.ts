@@ -40,6 +40,10 @@ process.on('message', (message) => void end(message === 'drain' ? 'drain' : 'sto
 process.on('disconnect', () => void end('stop'));
 
 const starting = startRole(config, order, log);
+void starting.then(
+  () => process.send?.('ready'),
+  () => {},
+);
 starting.catch((error: unknown) => {
   log.error({ error: messageOf(error) }, 'the role did not start');
   process.exit(1);

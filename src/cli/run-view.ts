@@ -1,9 +1,9 @@
 // A run's status with what it waits for outside the house: the state of its verifier's breaker and rate pause.
 
-import type { Redis } from 'ioredis';
 import { readSettings } from '../shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import { runKey } from '../shared/ledger/script.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { readUpstreams, shownUrl } from '../workers/verify/fleet/upstream.ts';
 
 export interface VerifierView {

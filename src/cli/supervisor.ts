@@ -10,13 +10,19 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { childEnvironment } from '../shared/config.ts';
 import type { Slots } from '../shared/lane.ts';
+import { knownRuns } from '../shared/ledger/known-runs.ts';
+import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import type { Log } from '../shared/log.ts';
 import type { RoleName } from '../shared/presence.ts';
+import type { Redis } from '../shared/redis/client.ts';
 
 const ROLE_MAIN = fileURLToPath(new URL('role-main.js', import.meta.url));
 export const DRAIN_MS = 30_000;
 const STOP_MS = 4_000;
 const RESTART_MS = 500;
+
+/** Deaths of one signature, each with one member alone in its worker, that set the member aside. */
+export const POISON_DEATHS = 3;
 
 export interface RoleOrder {
   role: RoleName;
@@ -32,6 +38,8 @@ export interface SupervisorOptions {
   log: Log;
   /** Takes what the children log. */
   lines: (text: string) => void;
+  /** A child's role has started, for the first time or again. */
+  onReady?: (worker: string) => void;
   /** A child died by itself: its worker's name, and a signature of its death ('' if it was killed from outside). */
   onDeath: (worker: string, signature: string) => Promise<void>;
 }
@@ -65,6 +73,7 @@ export class Supervisor {
       env: childEnvironment(this.options.environment),
       serialization: 'json',
     });
+    child.on('message', (message) => message === 'ready' && this.options.onReady?.(worker));
     if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => this.options.lines(`${line}\n`));
     const ended = new Promise<void>((resolve) => {
       child.once('error', () => resolve());
@@ -92,13 +101,13 @@ export class Supervisor {
     if (!this.ending) this.start(order);
   }
 
-  /** Lets what is at work end; after the time allowed it is stopped. `now` cuts the wait short. */
-  async drain(now: AbortSignal): Promise<void> {
+  /** Lets what is at work end; after `graceMs` it is stopped (null: its own deadlines end it). `now` cuts the wait short. */
+  async drain(now: AbortSignal, graceMs: number | null = DRAIN_MS): Promise<void> {
     this.ending = true;
     this.tell('drain');
     const deadline = new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, DRAIN_MS);
-      timer.unref();
+      if (graceMs !== null) setTimeout(resolve, graceMs).unref();
+      if (now.aborted) resolve();
       now.addEventListener('abort', () => resolve(), { once: true });
     });
     await Promise.race([this.allEnded(), deadline]);
@@ -126,4 +135,10 @@ export class Supervisor {
   private async allEnded(): Promise<void> {
     await Promise.all([...this.children.values()].map((c) => c.ended));
   }
+}
+
+/** Gives back what a dead worker held in the runs of a realm. */
+export async function buryIn(redis: Redis, realm: string, worker: string, signature: string): Promise<void> {
+  for (const run of await knownRuns(redis, realm))
+    await new RunLedger(redis, run).bury(worker, signature, POISON_DEATHS);
 }

@@ -22,7 +22,8 @@ export interface Health {
 
 export interface HealthOf {
   role: RoleName;
-  worker: string;
+  /** Names of the processes that do its work now. */
+  workers: () => readonly string[];
   config: Config;
   place: RedisPlace;
 }
@@ -44,7 +45,7 @@ export async function serveHealth(at: { host: string; port: number }, of: Health
   const look = async (): Promise<string[]> => {
     const [seen, engine] = await Promise.all([
       present(redis).then(
-        (all) => (all.some((one) => one.worker === of.worker) ? null : 'this worker has not announced itself'),
+        (all) => (all.some((one) => of.workers().includes(one.worker)) ? null : 'this worker has not announced itself'),
         () => 'Redis does not answer',
       ),
       driver === null || driver.answers().then((answers) => answers),
@@ -62,7 +63,7 @@ export async function serveHealth(at: { host: string; port: number }, of: Health
       response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
     };
     const path = request.url?.split('?')[0];
-    if (path === '/healthz') return answer(200, { status: 'ok', role: of.role, worker: of.worker });
+    if (path === '/healthz') return answer(200, { status: 'ok', role: of.role, workers: of.workers() });
     if (path !== '/readyz')
       return answer(404, { error: { code: 'not_found', message: '/healthz and /readyz are here' } });
     missing().then(

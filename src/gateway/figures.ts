@@ -2,13 +2,13 @@
 // Redis when asked, at most once a second for all who ask, and within a bound of time: no figures are better than a
 // scrape that hangs.
 
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
-import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
+import { type RunStatus, readStatus, unreadable } from '../shared/ledger/run-status.ts';
 import { type EngineUse, enginesInUse } from '../shared/permits/engines.ts';
 import { type Present, present } from '../shared/presence.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import type { Sample } from './metrics.ts';
 import { ServiceTime, wantedWorkers } from './wanted-workers.ts';
@@ -74,7 +74,7 @@ export class FigureReader {
     const { redis, queues, upstreams } = this.sources;
     const names = (await knownRuns(redis, null)).slice(-MOST_RUNS);
     const [statuses, workers, engines, queued, asked] = await Promise.all([
-      Promise.all(names.map((run) => readStatus(redis, run))),
+      Promise.all(names.map((run) => readStatus(redis, run).catch(unreadable(run)))),
       present(redis),
       enginesInUse(redis),
       queues(),

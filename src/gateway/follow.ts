@@ -9,9 +9,10 @@ import { HttpProblem } from './problem.ts';
 
 /** One reader of a run's closed groups; `results-reader.ts` of the command line is one. */
 export interface RunReader {
-  seqOf(cursor: string): Promise<{ seq: number } | { fault: string }>;
+  seqOf(cursor: string): Promise<{ seq: number } | { code: string; fault: string; hint: string }>;
   isOver(): Promise<boolean>;
   after(seq: number): AsyncGenerator<ResultLine>;
+  stands(given: ResultLine): Promise<boolean>;
 }
 export type OpenReader = (run: string) => Promise<RunReader>;
 
@@ -23,6 +24,8 @@ interface Tail {
   readonly run: string;
   readonly reader: RunReader;
   seq: number;
+  /** The last that was given. */
+  last: ResultLine | null;
   over: boolean;
   broken: string | null;
   lines: ResultLine[];
@@ -50,15 +53,15 @@ export class Following {
   async serve(exchange: Exchange, run: string, after: string | null, follow: boolean): Promise<void> {
     const reader = await this.openReader(run);
     let seq = 0;
-    let last: string | null = null;
+    let last: ResultLine | null = null;
     if (after !== null) {
       const at = await reader.seqOf(after);
       if ('fault' in at)
         throw new HttpProblem(
           400,
-          'cursor',
+          at.code,
           `after: the cursor ${JSON.stringify(after.slice(0, 80))} ${at.fault}`,
-          'take the "cursor" of a record of this run',
+          at.hint,
         );
       seq = at.seq;
     }
@@ -66,18 +69,18 @@ export class Following {
     const give = async (row: ResultLine): Promise<void> => {
       await exchange.write(`${row.line}\n`);
       seq = row.seq;
-      last = row.line;
+      last = row;
     };
     for await (const row of reader.after(seq)) await give(row);
     if (follow) {
-      const tail = this.join(run, reader, seq);
+      const tail = this.join(run, reader, seq, last);
       try {
         await this.live(exchange, tail, () => seq, give);
       } finally {
         tail.followers--;
       }
       if (this.ended.signal.aborted && !tail.over)
-        await exchange.write(drainRecord(run, last === null ? after : cursorOf(last)));
+        await exchange.write(drainRecord(run, last === null ? after : cursorOf((last as ResultLine).line)));
     }
     exchange.end();
   }
@@ -114,10 +117,10 @@ export class Following {
     }
   }
 
-  private join(run: string, reader: RunReader, seq: number): Tail {
+  private join(run: string, reader: RunReader, seq: number, last: ResultLine | null): Tail {
     let tail = this.tails.get(run);
     if (!tail) {
-      tail = { run, reader, seq, over: false, broken: null, lines: [], bytes: 0, followers: 0, wake: new Set() };
+      tail = { run, reader, seq, last, over: false, broken: null, lines: [], bytes: 0, followers: 0, wake: new Set() };
       this.tails.set(run, tail);
       void this.look(tail);
     }
@@ -131,6 +134,11 @@ export class Following {
       try {
         // Asked first: what closes between the two questions is then read in the next round, not missed.
         const over = await tail.reader.isOver();
+        // Who asks again is told what became of its cursor.
+        if (tail.last !== null && !(await tail.reader.stands(tail.last))) {
+          tail.broken = 'Redis has lost groups that were given';
+          break;
+        }
         for await (const row of tail.reader.after(tail.seq)) keep(tail, row);
         tail.over = over;
         failures = 0;
@@ -150,6 +158,7 @@ export class Following {
 
 function keep(tail: Tail, row: ResultLine): void {
   tail.seq = row.seq;
+  tail.last = row;
   tail.lines.push(row);
   tail.bytes += row.line.length;
   while (tail.lines.length > KEPT_LINES || (tail.bytes > KEPT_BYTES && tail.lines.length > 1))

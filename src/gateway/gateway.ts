@@ -2,7 +2,6 @@
 // Whatever belongs to the command line (how results and finished runs are read) is given to it.
 
 import { availableParallelism } from 'node:os';
-import type { Redis } from 'ioredis';
 import { Adopter } from '../producer/adopter.ts';
 import type { Config } from '../shared/config.ts';
 import { messageOf } from '../shared/errors.ts';
@@ -10,6 +9,7 @@ import type { RunStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
 import { MemberQueue } from '../shared/queue.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
 import type { SandboxDriver } from '../shared/sandbox.ts';
 import { ownWorker } from '../workers/rollout/sandbox/own-pool.ts';

@@ -3,7 +3,6 @@
 // Nobody's deadline waits for Redis: that is kept by whoever asks here.
 
 import { randomBytes } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { InteractiveLane, type Told } from '../shared/interactive/lane.ts';
 import {
@@ -17,6 +16,7 @@ import type { Value } from '../shared/json/value.ts';
 import { detailOf } from '../shared/outcome.ts';
 import { present } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
 import { within } from '../shared/within.ts';
 

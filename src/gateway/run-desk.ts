@@ -2,7 +2,6 @@
 // realm's workers and driven by whoever adopts it, this process among them; without workers it is refused (503).
 
 import { randomBytes } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { openRun } from '../producer/open-run.ts';
 import type { Config } from '../shared/config.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
@@ -11,6 +10,7 @@ import type { Log } from '../shared/log.ts';
 import { present, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
 import { HttpProblem } from './problem.ts';
 import { readSubmitted, type SubmittedSpec } from './submitted-spec.ts';

@@ -2,16 +2,17 @@
 // driver died goes on.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { Fleet } from '../shared/fleet/fleet.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
+import { LEDGER_VERSION } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
-import { readPlanIndex } from '../shared/plan/reader.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { MemberQueue } from '../shared/queue.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import { Driver } from './driver.ts';
@@ -81,6 +82,7 @@ export class Adopter {
     const fields = await ledger.fields();
     if (
       fields.settings === undefined ||
+      fields.version !== LEDGER_VERSION ||
       fields.manifest !== undefined ||
       fields.state === 'stopped' ||
       fields.state === 'done'
@@ -95,7 +97,7 @@ export class Adopter {
     if (!('epoch' in driven)) return;
     const settings = readSettings(fields.settings);
     const store = await openStoreAddress(settings.store);
-    const plan = await readPlanIndex(store, settings.plan);
+    const plan = await PlanIndex.open(store, settings.plan);
     const driver = new Driver(run, driven.epoch, {
       redis,
       queue: this.queue,

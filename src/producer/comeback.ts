@@ -1,7 +1,6 @@
 // What a driver does when Redis comes back as another server: the run rests until its ledger was compared with the store; a
 // ledger that forgot the run is opened again, as the driver found it; a lease of the past is not taken for another driver.
 
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import { realmOf, rememberRun } from '../shared/ledger/known-runs.ts';
 import { reconcile } from '../shared/ledger/reconcile.ts';
@@ -9,6 +8,7 @@ import { DRIVER_LEASE_MS, type RunLedger } from '../shared/ledger/run-ledger.ts'
 import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 
 /** How often it is asked whether Redis is still the same server; at once after each reconnection. */

@@ -9,15 +9,16 @@
 //     └─ stopped
 
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../shared/errors.ts';
 import type { Fleet } from '../shared/fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
-import { openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
+import { type LostMember, openMembers, RunLedger, type RunState, type Tick } from '../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import type { PlanEntry } from '../shared/plan/plan.ts';
+import type { PlanIndex } from '../shared/plan/plan-index.ts';
 import type { MemberQueue } from '../shared/queue.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { redisFault } from '../shared/redis/fault.ts';
 import { readMemory } from '../shared/redis/memory.ts';
 import { Comeback } from './comeback.ts';
@@ -44,7 +45,7 @@ export interface DriverOptions {
   settings: RunSettings;
   groups: number;
   groupSize: number;
-  plan: readonly PlanEntry[];
+  plan: Pick<PlanIndex, 'length' | 'entries'>;
   owner: string;
   log: Log;
   /** Called after every round, for progress. */
@@ -203,13 +204,13 @@ export class Driver {
       case 'done':
         return { state: tick.state };
       case 'stopped':
-        await this.deal(tick, 0);
+        await this.deal(tick, []);
         return (await this.ledger.field('exit')) === '2' ? await this.finish(tick, 'stopped') : { state: tick.state };
       case 'cancelled':
-        await this.deal(tick, 0);
+        await this.deal(tick, []);
         return await this.finish(tick, 'cancelled');
       case 'paused':
-        await this.deal(tick, 0);
+        await this.deal(tick, []);
         await this.probe();
         return null;
       case 'running':
@@ -220,17 +221,32 @@ export class Driver {
 
   /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
   private async fill(tick: Tick): Promise<void> {
-    const reach = (await this.isFull()) ? 0 : this.reach(tick);
-    const places = await this.deal(tick, reach);
+    const ahead = await this.ahead(tick.next, (await this.isFull()) ? 0 : this.reach(tick));
+    if (ahead === null) return;
+    const places = await this.deal(tick, ahead);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
-    if (dealt) await this.openFor(tick, places, reach);
+    if (dealt) await this.openFor(tick, places, ahead);
     const now = performance.now();
     if (!dealt && now - this.sweptAt < ROUND_MS) return;
     this.sweptAt = now;
     const due = await this.ledger.due(this.epoch, places);
     if (due?.lanes) Object.assign(tick, { lanes: due.lanes, open: openMembers(due.lanes) });
     else this.seen = null;
-    if (due !== null && due.members.length > 0) await this.options.queue.add(this.ledger.run, due.members);
+    if (due !== null && due.lost.length > 0) this.tellLost(due.lost);
+    const { queue, fleet } = this.options;
+    if (due !== null && due.members.length > 0) await queue.add(this.ledger.run, due.members, fleet.lightPace);
+  }
+
+  /** A line a worker: it died, or was cut off, and nobody said so. */
+  private tellLost(lost: readonly LostMember[]): void {
+    for (const worker of new Set(lost.map((x) => x.worker))) {
+      const members = lost.filter((x) => x.worker === worker).map((x) => `${x.group}-${x.member}`);
+      const told = { run: this.ledger.run, worker, members: members.slice(0, 20), count: members.length };
+      this.options.log.warn(
+        told,
+        'a worker was not heard of until its leases ran out: its members are given to others',
+      );
+    }
   }
 
   /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
@@ -240,11 +256,21 @@ export class Driver {
     return Math.min(LOOK_AHEAD, plan.length - next, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
   }
 
+  /** The plan's next groups. Null where its store does not give them: then the run waits for that, as for any other part. */
+  private async ahead(from: number, count: number): Promise<PlanEntry[] | null> {
+    try {
+      return await this.options.plan.entries(from, from + count);
+    } catch (error) {
+      await this.ledger.setState('paused', `the plan cannot be read: ${messageOf(error)}`);
+      return null;
+    }
+  }
+
   /** What the run may put out now. A run that rests asks for nothing, and says what it still has out. */
-  private async deal({ lanes, next, state }: Tick, reach: number): Promise<Record<MemberLane, number>> {
-    const { fleet, groupSize, plan, settings } = this.options;
+  private async deal({ lanes, state }: Tick, next: readonly PlanEntry[]): Promise<Record<MemberLane, number>> {
+    const { fleet, groupSize, settings } = this.options;
     const ahead: Record<MemberLane, number> = { rollout: 0, light: 0, verify: 0 };
-    for (let g = next; g < next + reach; g++) ahead[(plan[g] as PlanEntry).lane] += groupSize;
+    for (const { lane } of next) ahead[lane] += groupSize;
     const room = settings.inFlight - MEMBER_LANES.reduce((n, lane) => n + lanes[lane].out, 0);
     const most: Record<MemberLane, number> = { rollout: room, light: room, verify: Number.POSITIVE_INFINITY };
     const asks = MEMBER_LANES.map((lane) => ({
@@ -257,24 +283,25 @@ export class Driver {
   }
 
   /** Opens groups, in the plan's order, until each lane has members for its places, and as many again for the next time. */
-  private async openFor(tick: Tick, places: Record<MemberLane, number>, reach: number): Promise<void> {
-    const { groupSize, plan } = this.options;
+  private async openFor(tick: Tick, places: Record<MemberLane, number>, ahead: readonly PlanEntry[]): Promise<void> {
+    const { groupSize } = this.options;
     const short = { rollout: 0, light: 0 };
     for (const lane of ['rollout', 'light'] as const) {
       const { out, ready } = tick.lanes[lane];
       if (places[lane] > ready) short[lane] = places[lane] - ready + out + places[lane];
     }
-    let last = tick.next;
-    for (let g = tick.next; g < tick.next + reach && (short.rollout > 0 || short.light > 0); g++) {
-      const { lane } = plan[g] as PlanEntry;
-      if (short[lane] > 0) last = g + 1;
+    let wanted = 0;
+    for (const [i, { lane }] of ahead.entries()) {
+      if (short.rollout <= 0 && short.light <= 0) break;
+      if (short[lane] > 0) wanted = i + 1;
       short[lane] -= groupSize;
     }
-    for (let next = tick.next; next < last; ) {
-      const taken = await this.ledger.openGroups(this.epoch, next, plan.slice(next, Math.min(last, next + OPEN_BATCH)));
+    for (let from = 0; from < wanted; ) {
+      const some = ahead.slice(from, Math.min(wanted, from + OPEN_BATCH));
+      const taken = await this.ledger.openGroups(this.epoch, tick.next, some);
       if (taken < 0) return;
-      next += taken;
-      tick.next = next;
+      from += taken;
+      tick.next += taken;
     }
   }
 
@@ -287,7 +314,9 @@ export class Driver {
       if ((await this.ledger.closeOpen(CLOSE_BATCH)) === CLOSE_BATCH) continue;
       if (next >= plan.length) break;
       if (await this.isFull()) return null;
-      const taken = await this.ledger.openGroups(this.epoch, next, plan.slice(next, next + OPEN_BATCH));
+      const some = await this.ahead(next, OPEN_BATCH);
+      if (some === null) return null;
+      const taken = await this.ledger.openGroups(this.epoch, next, some);
       if (taken < 0) return null;
       next += taken;
     } while (performance.now() < until);

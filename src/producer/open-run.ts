@@ -4,25 +4,20 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { objectKey, sha256 } from '../shared/claim.ts';
 import { inputError, missingError } from '../shared/errors.ts';
 import { dumpJson, parseJson } from '../shared/json/json.ts';
 import { isMap } from '../shared/json/value.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
+import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import {
-  fingerprint,
-  LEDGER_SCHEMA,
-  type RunSettings,
-  readSettings,
-  writeSettings,
-} from '../shared/ledger/run-settings.ts';
+import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
-import type { PlanEntry, PlanRef } from '../shared/plan/plan.ts';
-import { readPlanIndex } from '../shared/plan/reader.ts';
+import type { PlanRef } from '../shared/plan/plan.ts';
+import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { isKnownAlive, isKnownDead } from '../shared/process-identity.ts';
-import { diffDocuments } from '../shared/spec/document.ts';
+import type { Redis } from '../shared/redis/client.ts';
+import { diffDocuments, NOTHING } from '../shared/spec/document.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
 import type { RunSpec } from '../shared/spec/spec.ts';
 import { documentSha256, parseManifest } from '../shared/store/manifest.ts';
@@ -40,7 +35,7 @@ const LEASE_WAIT_MS = 15_000;
 export interface OpenedRun {
   ledger: RunLedger;
   settings: RunSettings;
-  plan: PlanEntry[];
+  plan: PlanIndex;
   epoch: string;
   resumed: boolean;
 }
@@ -60,7 +55,9 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   const { run, redis, spec, store, realm, owner } = options;
   const ledger = new RunLedger(redis, run);
   const document = Buffer.from(dumpJson(spec.document, { sortKeys: true, compact: true }));
-  const before = await ledger.field('settings');
+  const known = await ledger.fields();
+  requireVersion(run, known);
+  const before = known.settings ?? null;
   const sealed = before === null ? await sealedSpec(store, run) : null;
   if (before !== null) await refuseChanged(run, store, readSettings(before).documentSha256, document);
   else if (sealed !== null) await refuseChanged(run, store, sealed, document);
@@ -101,7 +98,11 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       max_attempts: MAX_ATTEMPTS,
     });
     if (opened) await ledger.setField('opened_at', String(Date.now()));
-    else settings = readSettings((await ledger.field('settings')) as string);
+    else {
+      // Somebody else opened it meanwhile: perhaps with another spec.
+      settings = readSettings((await ledger.field('settings')) as string);
+      await refuseChanged(run, store, settings.documentSha256, document);
+    }
   }
   const epoch = await takeLease(ledger, run, owner);
   // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.
@@ -115,7 +116,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
     if (sealedBy !== null) await ledger.setState('done');
   }
   await ledger.sit();
-  return { ledger, settings, plan: await readPlanIndex(store, settings.plan), epoch, resumed: before !== null };
+  return { ledger, settings, plan: await PlanIndex.open(store, settings.plan), epoch, resumed: before !== null };
 }
 
 /** Drawn once a run, and marked with its spec: shards say with it which spec they are of, also where Redis has forgotten. */
@@ -142,10 +143,14 @@ async function refuseChanged(run: string, store: Store, before: string, document
     was !== null && isMap(was) && isMap(is)
       ? diffDocuments(was, is)
       : ['the spec (its earlier form is not in this store)'];
+  // A field that the run was opened without: the spec has it now, or the farm that opened the run did not know it.
+  const grown = lines.some((line) => line.includes(`: ${NOTHING} →`));
   throw inputError(
     'spec_changed',
     `run ${run} exists with another spec: ${lines.slice(0, 10).join('; ')}`,
-    'use another --run-id, or the spec as it was',
+    grown
+      ? 'use another --run-id, or the spec as it was; if the file is what it was, another version of the farm opened the run, without these fields: end it with that version'
+      : 'use another --run-id, or the spec as it was',
   );
 }
 
@@ -178,7 +183,6 @@ function settingsOf(
   key: string | null,
 ): RunSettings {
   return {
-    schema: LEDGER_SCHEMA,
     name: spec.name,
     incarnation,
     convention: spec.advantage,

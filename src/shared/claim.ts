@@ -1,7 +1,7 @@
 // A claim is how a large thing is referred to: by the hash of its content, never by where it lies. Where it
 // lies is found by name (an object) or in a shard's index (a pack); both are checked on reading.
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 
 export const claimSchema = z.strictObject({
@@ -14,7 +14,7 @@ export const claimSchema = z.strictObject({
 export type Claim = z.infer<typeof claimSchema>;
 
 export function sha256(content: Uint8Array | string): string {
-  return createHash('sha256').update(content).digest('hex');
+  return hash('sha256', content, 'hex');
 }
 
 export function claimOf(content: Uint8Array): Claim {

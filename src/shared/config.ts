@@ -3,6 +3,7 @@
 
 import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
+import { secretsOfUrl } from './redis/url.ts';
 
 /** Names of the variables that hold secrets: redacted everywhere (log.ts), never passed to a sandbox. */
 export const SECRET_NAMES = [
@@ -64,7 +65,8 @@ export function muteSdkNotice(): void {
 /** The secrets that are set, to be redacted wherever text leaves the process. */
 export function knownSecrets(env: Environment = process.env): string[] {
   const secrets = SECRET_NAMES.flatMap((name) => (env[name] ?? '').split(',')).filter((s) => s.length >= 6);
-  for (const name of ['REDIS_URL', 'AMBERTRACE_BASE_URL', 'S3_ENDPOINT', 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL']) {
+  secrets.push(...secretsOfUrl(env.REDIS_URL ?? ''));
+  for (const name of ['AMBERTRACE_BASE_URL', 'S3_ENDPOINT', 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL']) {
     try {
       const { password } = new URL(env[name] ?? '');
       // As it is sent, and as it stands in the address.

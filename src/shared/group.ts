@@ -2,6 +2,7 @@
 // one pure function that the results command, the gateway and the collector share: never in Lua, which prints 14 digits.
 
 import { z } from 'zod';
+import { sha256 } from './claim.ts';
 import { completedSchema, type Member, memberSchema, noResultSchema } from './outcome.ts';
 
 export const CONVENTIONS = ['trl', 'verl', 'openrlhf', 'async_grpo', 'art'] as const;
@@ -9,7 +10,7 @@ export type Convention = (typeof CONVENTIONS)[number];
 export const CLOSED_BY = ['all', 'at_least', 'deadline', 'cancelled'] as const;
 
 /** A closed group as the ledger keeps it: texts of the members and nothing derived. */
-export const closedGroupSchema = z.strictObject({
+const closedGroupSchema = z.strictObject({
   seq: z.int().positive(),
   group: z.int().nonnegative(),
   task_id: z.string(),
@@ -17,6 +18,17 @@ export const closedGroupSchema = z.strictObject({
   members: z.array(memberSchema),
 });
 export type ClosedGroup = z.infer<typeof closedGroupSchema>;
+
+/** Groups that were checked: nobody changes one, and whoever hands one on need not check it again. */
+const checked = new WeakSet<object>();
+
+/** Throws ZodError for what is not a well-formed group. */
+export function checkClosedGroup(data: unknown): ClosedGroup {
+  if (typeof data === 'object' && data !== null && checked.has(data)) return data as ClosedGroup;
+  const closed = closedGroupSchema.parse(data);
+  checked.add(closed);
+  return closed;
+}
 
 export const groupRecordSchema = z.strictObject({
   cursor: z.string(),
@@ -87,6 +99,8 @@ export interface RunIdentity {
   /** Drawn once when the run was first opened; cursors carry it. */
   incarnation: string;
   convention: Convention;
+  /** Of shards from before cursors had marks. */
+  unmarked?: boolean;
 }
 
 /** The record of one closed group, the same from Redis and from the store. */
@@ -102,7 +116,7 @@ export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRe
     return { member, status, reward, components, advantage: figures.advantages[next++] as number, ...rest };
   });
   return {
-    cursor: formatCursor(identity.incarnation, closed.seq),
+    cursor: formatCursor(identity.incarnation, closed.seq, identity.unmarked ? null : markOf(closed)),
     run: identity.run,
     group: closed.group,
     task_id: closed.task_id,
@@ -115,13 +129,20 @@ export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRe
   };
 }
 
-/** Opaque outside: the run's incarnation and the dense number of the closed group. */
-export function formatCursor(incarnation: string, seq: number): string {
-  return `${incarnation}-${seq}`;
+/**
+ * Opaque outside: the run's incarnation, a mark of what the group holds, and the dense number of the closed group. A Redis
+ * that loses what it acknowledged closes groups anew under numbers that a trainer has seen: the mark tells them apart.
+ */
+export function formatCursor(incarnation: string, seq: number, mark: string | null): string {
+  return mark === null ? `${incarnation}-${seq}` : `${incarnation}.${mark}-${seq}`;
 }
 
-/** The `seq` of a cursor of this incarnation, or null if it is not one. */
-export function parseCursor(incarnation: string, cursor: string): number | null {
-  const match = /^([0-9a-f]+)-(0|[1-9]\d{0,14})$/.exec(cursor);
-  return match && match[1] === incarnation ? Number(match[2]) : null;
+/** `seq` and mark of a cursor of this incarnation, or null if it is not one. */
+export function parseCursor(incarnation: string, cursor: string): { seq: number; mark: string | null } | null {
+  const match = /^([0-9a-f]+)(?:\.([0-9a-f]{8}))?-(0|[1-9]\d{0,14})$/.exec(cursor);
+  return match && match[1] === incarnation ? { seq: Number(match[3]), mark: match[2] ?? null } : null;
+}
+
+function markOf({ group, task_id, closed_by, members }: ClosedGroup): string {
+  return sha256(JSON.stringify([group, task_id, closed_by, members])).slice(0, 8);
 }

@@ -2,9 +2,10 @@
 // house instead of bringing its own, and lets a sweeper tell whose containers have no owner any more. Time is Redis's;
 // a worker of this machine whose process is gone is not there, whatever it said last.
 
-import type { Redis } from 'ioredis';
 import { readSlots, type Slots, writeSlots } from './lane.ts';
 import { isKnownDead, processIdentity } from './process-identity.ts';
+import type { Redis } from './redis/client.ts';
+import { clockOf } from './redis/nodes.ts';
 
 const KEY = 'farm:workers';
 const EVERY_MS = 3_000;
@@ -53,16 +54,11 @@ export function perhapsPresent(redis: Redis): Promise<Present[]> {
 }
 
 async function heardOf(redis: Redis, graceMs: number): Promise<Present[]> {
-  const now = await nowMs(redis);
+  const now = await clockOf(redis, KEY);
   await redis.zremrangebyscore(KEY, '-inf', now - FORGOTTEN_MS);
   const texts = await redis.zrangebyscore(KEY, now - graceMs, '+inf');
   return texts.flatMap((text) => {
     const [role, realm, worker, identity, slots] = text.split(' ') as [RoleName, string, string, string?, string?];
     return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker, slots: readSlots(slots ?? '') }];
   });
-}
-
-async function nowMs(redis: Redis): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
 }

@@ -1,12 +1,12 @@
-// Who a process is: host, boot, pid namespace, pid and start time. A pid alone is used again; with the rest, a dead owner of a
+// Who a process is: host, boot, pid and start time. A pid alone is used again; with the rest, a dead owner of a
 // lease is known to be dead at once on its own machine, instead of after the lease.
 
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { sha256 } from './claim.ts';
 
-/** Of one list of processes: containers on one machine may share its name, and have pids of their own. */
-const HOST = sha256(`${hostname()} ${bootId()} ${pidNamespace()}`).slice(0, 12);
+// Containers that share their host's name (its network) have pids of their own: another's would look dead here.
+const HOST = sha256(`${hostname()} ${bootId()} ${pidSpace()}`).slice(0, 12);
 
 export function processIdentity(pid: number = process.pid): string {
   return `${HOST}.${pid}.${startTime(pid) ?? 0}`;
@@ -32,7 +32,7 @@ function bootId(): string {
   }
 }
 
-function pidNamespace(): string {
+function pidSpace(): string {
   try {
     return readlinkSync('/proc/self/ns/pid');
   } catch {

@@ -9,10 +9,12 @@ import { MEMBER_LANES, type MemberLane } from './lane.ts';
 import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
 
 /** The payload's major stands in the queue's name: workers of another major never see the job. */
-const PAYLOAD_MAJOR = 2;
+const PAYLOAD_MAJOR = 3;
 
 /** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
-const LIGHT_AT_ONCE = 8;
+const LIGHT_AT_ONCE = { least: 8, most: 64 } as const;
+/** A job carries what its lane plays in so much time. */
+const LIGHT_JOB_MS = 40;
 
 const jobSchema = z.strictObject({
   run: z.string(),
@@ -21,7 +23,7 @@ const jobSchema = z.strictObject({
   members: z
     .array(z.tuple([z.int().nonnegative(), z.int().nonnegative()]))
     .min(1)
-    .max(LIGHT_AT_ONCE),
+    .max(LIGHT_AT_ONCE.most),
 });
 export type MemberJob = z.infer<typeof jobSchema>;
 
@@ -53,16 +55,19 @@ export class MemberQueue {
 
   /**
    * Adds jobs; one whose id is still there is left as it is. `next` is the number of the begin that a member is queued for;
-   * one that is to be alone travels by itself.
+   * one that is to be alone travels by itself. `lightPace`: light members that end in a second, by which those that
+   * travel together are more or fewer.
    */
   async add(
     run: string,
     members: readonly { group: number; member: number; lane: MemberLane; next: number; alone?: boolean }[],
+    lightPace = 0,
   ): Promise<void> {
+    const light = Math.min(LIGHT_AT_ONCE.most, Math.max(LIGHT_AT_ONCE.least, (lightPace * LIGHT_JOB_MS) / 1000));
     const adding = MEMBER_LANES.map(async (lane) => {
       const stage = lane === 'verify' ? 'verify' : 'rollout';
       const all = members.filter((m) => m.lane === lane && m.alone !== true);
-      const size = lane === 'light' ? LIGHT_AT_ONCE : 1;
+      const size = lane === 'light' ? Math.floor(light) : 1;
       const together = Array.from({ length: Math.ceil(all.length / size) }, (_, i) =>
         all.slice(i * size, (i + 1) * size),
       );

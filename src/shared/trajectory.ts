@@ -47,6 +47,9 @@ const TRAJECTORY_KEYS = [
 /** Deeper than anything that the farm records: an action nests at most 900 levels, and stands inside this file. */
 const MAX_DEPTH = 1_000;
 
+/** A trajectory's text is made to bytes in pieces of this size. */
+const PIECE_CHARS = 256 * 1024;
+
 /** Python's running sum of the rewards as they were added, from 0.0. */
 export function totalReward(rewards: Iterable<number>): number {
   let total = 0;
@@ -57,30 +60,38 @@ export function totalReward(rewards: Iterable<number>): number {
 /** The file's bytes, as `Trajectory.save` writes them. Made in pieces: together they may be longer than a string can be. */
 export function serializeTrajectory(trajectory: Trajectory): Buffer {
   const chunks: Buffer[] = [];
-  const put = (text: string): void => {
+  let text = '';
+  const put = (piece: string): void => {
+    text += piece;
+    if (text.length < PIECE_CHARS) return;
     chunks.push(Buffer.from(text, 'latin1'));
+    text = '';
   };
-  const at = (value: Value, level: number): string =>
-    dumpJson(value, { sortKeys: true, indent: 2 }).replaceAll('\n', `\n${'  '.repeat(level)}`);
+  const at = (value: Value, level: number): string => dumpJson(value, { sortKeys: true, indent: 2, level });
   put('{\n  "trajectory": {');
-  topFields(trajectory).forEach(([key, value], i) => {
-    put(`${i === 0 ? '' : ','}\n    ${dumpJson(key)}: `);
+  let comma = '\n    ';
+  for (const [key, value] of topFields(trajectory)) {
+    put(`${comma}"${key}": `);
+    comma = ',\n    ';
     if (key !== 'transitions') put(at(value, 2));
     else if (trajectory.transitions.length === 0) put('[]');
     else {
-      trajectory.transitions.forEach((transition, n) => {
-        put(n === 0 ? '[\n      {' : ',\n      {');
-        transitionFields(transition).forEach(([name, part], k) => {
-          put(`${k === 0 ? '' : ','}\n        ${dumpJson(name)}: `);
-          put(at(part, 4));
-        });
-        put('\n      }');
-      });
+      let open = '[\n      {';
+      for (const { action, digest, done, info, observation, reward } of trajectory.transitions) {
+        put(
+          `${open}\n        "action": ${at(action, 4)},\n        "digest": ${at(digest, 4)},\n        "done": ${at(done, 4)}`,
+        );
+        put(`,\n        "info": ${at(info, 4)},\n        "observation": `);
+        put(at(observation, 4));
+        put(`,\n        "reward": ${at(reward, 4)}\n      }`);
+        open = ',\n      {';
+      }
       put('\n    ]');
     }
-  });
+  }
   put('\n  },\n  "version": 3\n}');
-  return Buffer.concat(chunks);
+  const last = Buffer.from(text, 'latin1');
+  return chunks.length === 0 ? last : Buffer.concat([...chunks, last]);
 }
 
 /** The hash over the canonical text, without envelope: a stable id for exactly this episode. */

@@ -3,6 +3,7 @@
 
 import type { MemberLane } from '../shared/lane.ts';
 import { type Attempt, BEAT_MS, type MemberLedger, type Standing } from '../shared/ledger/member-ledger.ts';
+import { Ending } from './ending.ts';
 
 /** Why an attempt at work was told to end. `stop`: this process goes away, at no cost to the member. */
 export type EndReason = Exclude<Standing, 'ok'> | 'stop';
@@ -17,16 +18,19 @@ export class AttemptEnded extends Error {
 
 export interface Running {
   readonly attempt: Attempt;
+  readonly ending: Ending;
   readonly signal: AbortSignal;
   /** What it does now, for `top`: carried by the next heartbeat. */
   phase: string;
   readonly lane: MemberLane;
+  /** Gives its slot to the next one, where nothing but an answer is waited for any more. */
+  leave: () => void;
   /** What its slot waits for when the attempt is over; never rejects. */
   after: Promise<void> | null;
 }
 
 export class Attempts {
-  private readonly running = new Map<string, Running & { controller: AbortController }>();
+  private readonly running = new Map<string, Running>();
   private readonly waiting: (() => void)[] = [];
   private readonly ledger: MemberLedger;
   private readonly timer: NodeJS.Timeout;
@@ -37,8 +41,8 @@ export class Attempts {
   }
 
   start(attempt: Attempt, lane: MemberLane, phase: string): Running {
-    const controller = new AbortController();
-    const entry = { attempt, signal: controller.signal, controller, phase, lane, after: null };
+    const ending = new Ending();
+    const entry = { attempt, ending, signal: ending.signal, phase, lane, leave: () => {}, after: null };
     this.running.set(attempt.token, entry);
     return entry;
   }
@@ -56,7 +60,7 @@ export class Attempts {
 
   /** Tells every attempt to end now. */
   abortAll(): void {
-    for (const entry of this.running.values()) entry.controller.abort(new AttemptEnded('stop'));
+    for (const entry of this.running.values()) entry.ending.end(new AttemptEnded('stop'));
   }
 
   close(): void {
@@ -64,7 +68,7 @@ export class Attempts {
   }
 
   private async beat(): Promise<void> {
-    const byRun = new Map<string, (Running & { controller: AbortController })[]>();
+    const byRun = new Map<string, Running[]>();
     for (const entry of this.running.values()) {
       const list = byRun.get(entry.attempt.run);
       if (list) list.push(entry);
@@ -83,7 +87,7 @@ export class Attempts {
         );
         entries.forEach((entry, i) => {
           const standing = standings[i];
-          if (standing !== undefined && standing !== 'ok') entry.controller.abort(new AttemptEnded(standing));
+          if (standing !== undefined && standing !== 'ok') entry.ending.end(new AttemptEnded(standing));
         });
       } catch {
         // Redis is away: the work goes on, and the token decides whether its answer counts.

@@ -1,9 +1,9 @@
 // A role of the farm as a process runs it: started once, drained when asked, stopped when that takes too long.
 
-import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
 import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import type { RedisPlace } from '../shared/redis/connect.ts';
 
 export interface RoleContext {

@@ -1,13 +1,16 @@
 // What a worker knows of the runs whose members it gets: settings and store, read once a run. A run that this worker
 // must not touch (another key, a store that it cannot open) is refused here, before anything is begun.
 
-import type { Redis } from 'ioredis';
 import type { Config } from '../shared/config.ts';
+import { LEDGER_VERSION } from '../shared/ledger/ledger-version.ts';
 import { fingerprint, type RunSettings, readSettings } from '../shared/ledger/run-settings.ts';
 import { runKey } from '../shared/ledger/script.ts';
+import type { Log } from '../shared/log.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import type { Store } from '../shared/store/store.ts';
 import { Documents } from './documents.ts';
+import { watchedStore } from './store-watch.ts';
 
 export interface KnownRun {
   settings: RunSettings;
@@ -27,12 +30,14 @@ export class Runs {
   private readonly known = new Map<string, Promise<KnownRun | RefusedRun>>();
   private readonly redis: Redis;
   private readonly config: Config;
+  private readonly log: Log;
   private readonly anyKey: boolean;
 
   /** `anyKey`: for one who reads and closes, and asks no verifier. */
-  constructor(redis: Redis, config: Config, options: { anyKey: boolean } = { anyKey: false }) {
+  constructor(redis: Redis, config: Config, log: Log, options: { anyKey: boolean } = { anyKey: false }) {
     this.redis = redis;
     this.config = config;
+    this.log = log;
     this.anyKey = options.anyKey;
   }
 
@@ -52,13 +57,15 @@ export class Runs {
   }
 
   private async read(run: string): Promise<KnownRun | RefusedRun> {
-    const text = await this.redis.hget(`${runKey(run)}:run`, 'settings');
-    if (text === null) return { refused: 'the ledger does not know this run', othersMay: false };
+    const [state, version, text] = await this.redis.hmget(`${runKey(run)}:run`, 'state', 'version', 'settings');
+    if (!text) return { refused: 'the ledger does not know this run', othersMay: false };
+    if (state && version !== LEDGER_VERSION)
+      return { refused: `its ledger has layout ${version ?? '1'}, another version’s`, othersMay: true };
     let settings: RunSettings;
     try {
       settings = readSettings(text);
     } catch {
-      return { refused: 'its settings are of another version of the farm', othersMay: true };
+      return { refused: 'its settings are another version’s', othersMay: true };
     }
     if (
       !this.anyKey &&
@@ -70,7 +77,7 @@ export class Runs {
         othersMay: true,
       };
     }
-    const store = await openStoreAddress(settings.store);
+    const store = watchedStore(await openStoreAddress(settings.store), run, this.redis, this.log);
     return { settings, store, documents: new Documents(store) };
   }
 }

@@ -1,7 +1,6 @@
 // What the workers of both stages have in common: take a job, begin an attempt if the ledger allows it, keep its lease
 // while the stage works on it, write one wide line, and go away drained or at once. What the stage does is its own.
 
-import pLimit, { type LimitFunction } from 'p-limit';
 import { messageOf } from '../shared/errors.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
 import { type Attempt, type Company, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
@@ -12,6 +11,7 @@ import { consume, ELSEWHERE, type MemberJob } from '../shared/queue.ts';
 import { AttemptEnded, Attempts, type Running } from './attempts.ts';
 import { type Begun, Companies } from './company.ts';
 import { isFarmFault } from './farm-fault.ts';
+import { LaneSlots } from './lane-slots.ts';
 import type { Role, RoleContext } from './role.ts';
 import { type KnownRun, Runs } from './runs.ts';
 
@@ -53,7 +53,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const ledger = new MemberLedger(redis, worker);
   const attempts = new Attempts(ledger);
   const companies = new Companies(ledger);
-  const runs = new Runs(redis, context.config);
+  const runs = new Runs(redis, context.config, log);
   const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
   /** Told once in a while: what is left alone comes by again. */
@@ -64,7 +64,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     log.warn({ run, why }, 'members left alone');
   };
 
-  async function handle(job: MemberJob, lane: MemberLane, at: LimitFunction): Promise<typeof ELSEWHERE | undefined> {
+  async function handle(job: MemberJob, lane: MemberLane, at: LaneSlots): Promise<typeof ELSEWHERE | undefined> {
     const run = await runs.get(job.run);
     if ('refused' in run) {
       leaveAlone(job.run, run.refused);
@@ -79,11 +79,18 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
     const beginning = (members: readonly MemberKey[]) => (company: Company) =>
       ledger.beginAll(job.run, members, work.stage, company);
     const playing =
-      (members: readonly MemberKey[]) =>
+      (members: readonly MemberKey[], toCome: { count: number }) =>
       async (begun: Begun): Promise<void> => {
         const played = begun.map((attempt, i) => {
-          if (!('refused' in attempt))
-            return at(() => perform(attempt, run, attempts.start(attempt, lane, work.phase)));
+          if (!('refused' in attempt)) {
+            // Its lease runs from now on, also while it waits for its slot.
+            const running = attempts.start(attempt, lane, 'waiting for a slot');
+            return at.work((leave) => {
+              toCome.count--;
+              at.passed(1);
+              return perform(attempt, run, Object.assign(running, { phase: work.phase, leave }));
+            });
+          }
           const member = members[i] as MemberKey;
           if (attempt.refused === 'suspect') suspects.push(member);
           return log.debug({ run: job.run, ...member, why: attempt.refused }, 'not begun');
@@ -92,23 +99,34 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
         for (const end of await Promise.allSettled(played)) if (end.status === 'rejected') throw end.reason;
       };
     const members = job.members.map(([group, member]) => ({ group, member }));
-    await companies.among(members.length, beginning(members), playing(members));
+    const toCome = { count: members.length };
+    await at.enter(members.length);
+    try {
+      await companies.among(members.length, beginning(members), playing(members, toCome));
+    } finally {
+      at.passed(toCome.count);
+    }
     for (const suspect of suspects.splice(0)) {
       log.info({ run: job.run, ...suspect }, 'a worker died under this member: it waits to be alone here');
-      await companies.alone(beginning([suspect]), playing([suspect]));
+      // Whoever has entered may wait for it to end.
+      at.passed(-1);
+      const alone = { count: 1 };
+      await companies.alone(beginning([suspect]), playing([suspect], alone)).finally(() => at.passed(alone.count));
     }
     return undefined;
   }
 
   async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {
     const began = performance.now();
-    const { group, member, taskId } = attempt;
-    const who = { run: attempt.run, group, member, attempt: attempt.attempt, task: taskId };
     try {
       const told = await work
         .perform(attempt, run, running, ledger)
         .catch((error: unknown) => lost(attempt, running, error));
-      log.info({ ...who, wall_ms: Math.round(performance.now() - began), ...told }, work.line);
+      if (log.isLevelEnabled('info')) {
+        const { run: of, group, member, taskId } = attempt;
+        const who = { run: of, group, member, attempt: attempt.attempt, task: taskId };
+        log.info({ ...who, wall_ms: Math.round(performance.now() - began), ...told }, work.line);
+      }
     } finally {
       attempts.end(running);
     }
@@ -139,8 +157,8 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const consumers = MEMBER_LANES.flatMap((lane) => {
     const at = slots[lane] ?? 0;
     const onError = (error: unknown): void => log.error({ lane, error: messageOf(error) }, 'queue');
-    const members = pLimit(Math.max(1, at));
-    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, lane, members), onError)];
+    const seats = new LaneSlots(at);
+    return at === 0 ? [] : [consume(place, realm, lane, at, (job) => handle(job, lane, seats), onError)];
   });
   const close = async (): Promise<void> => {
     attempts.close();

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { describe, expect, it, type TestContext } from 'vitest';
 import type { RunStatus } from '../../src/shared/ledger/run-status.ts';
 import { type Command, TestFarm } from '../support/farm.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { slowSpec } from '../support/run-specs.ts';
 import { until } from '../support/until.ts';
 
@@ -114,5 +115,69 @@ describe('a worker', () => {
     expect(members.map((m) => m.cause ?? m.status)).toEqual(['completed', 'completed', 'poison', 'completed']);
     expect((await farm.run('verify-run', 'among')).code).toBe(0);
     await farm.nothingLeft(PATIENCE);
+  });
+
+  it('that was started by itself is no less supervised: its poison is buried and shown, and it goes on', async (context) => {
+    const server = await startRedis();
+    context.onTestFinished(() => server.close());
+    const farm = new TestFarm({ REDIS_URL: `unix://${server.place.options.path}` });
+    context.onTestFinished(() => farm.close());
+    const worker = farm.start('worker', 'rollout', '--concurrency', '2');
+    const collect = farm.start('worker', 'collect');
+    for (const command of [worker, collect])
+      await until('it is ready', () => command.stderr.includes('"ready"'), PATIENCE);
+    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 20 });
+    expect(await farm.run('run', spec, '--run-id', 'alone', '--detach')).toMatchObject({ code: 0 });
+    let killed: number | undefined;
+    for (let death = 0; death < 3; death++) {
+      const pid = await until('another is there', () => [workerPid(farm)].find((found) => found !== killed), PATIENCE);
+      await playing(farm, 'alone', 1);
+      process.kill(pid, 'SIGSEGV');
+      killed = pid;
+    }
+    const done = await until(
+      'the run is done',
+      async () => {
+        const status = await statusOf(farm, 'alone');
+        return status?.state === 'done' && status;
+      },
+      PATIENCE,
+    );
+    expect(done.members).toMatchObject({ no_result: 1, by_cause: { poison: 1 } });
+    expect(JSON.parse((await farm.run('results', 'alone')).stdout)).toMatchObject({
+      members: [{ cause: 'poison', detail: 'rollout died: SIGSEGV' }],
+    });
+    expect(worker.stderr).toMatch(/a worker died; starting another/);
+    // It takes others' members as before, and goes when it is told to.
+    const next = slowSpec(farm, { groups: 1, size: 2, seconds: 0.2 });
+    expect(await farm.run('run', next, '--run-id', 'next', '--detach')).toMatchObject({ code: 0 });
+    await until('the next run is done', async () => (await statusOf(farm, 'next'))?.state === 'done', PATIENCE);
+    for (const command of [worker, collect]) {
+      command.process.kill('SIGTERM');
+      expect([143, 130]).toContain((await command.ended).code);
+    }
+    await farm.gone(PATIENCE);
+  });
+
+  it('whose own process is killed outright takes its member process with it, and both give everything back', async (context) => {
+    const server = await startRedis();
+    context.onTestFinished(() => server.close());
+    const farm = new TestFarm({ REDIS_URL: `unix://${server.place.options.path}` });
+    context.onTestFinished(() => farm.close());
+    const first = farm.start('worker', 'rollout', '--concurrency', '2');
+    const collect = farm.start('worker', 'collect');
+    for (const command of [first, collect])
+      await until('it is ready', () => command.stderr.includes('"ready"'), PATIENCE);
+    const spec = slowSpec(farm, { groups: 1, size: 2, seconds: 6 });
+    expect(await farm.run('run', spec, '--run-id', 'orphan', '--detach')).toMatchObject({ code: 0 });
+    await playing(farm, 'orphan', 2);
+    const child = workerPid(farm) as number;
+    first.process.kill('SIGKILL');
+    await until('its member process has gone', () => !farm.processes.some((p) => p.pid === child), PATIENCE);
+    const second = farm.start('worker', 'rollout', '--concurrency', '2');
+    await until('the run is done', async () => (await statusOf(farm, 'orphan'))?.state === 'done', PATIENCE);
+    expect((await statusOf(farm, 'orphan'))?.members).toMatchObject({ completed: 2, no_result: 0 });
+    for (const command of [second, collect]) command.process.kill('SIGTERM');
+    await farm.gone(PATIENCE);
   });
 });

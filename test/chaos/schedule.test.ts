@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { memberFaults, readResults, streamFaults } from '../../src/bench/chaos/account.ts';
 import { Draws } from '../../src/bench/chaos/draws.ts';
-import { FAULT_KINDS, scheduleOf } from '../../src/bench/chaos/schedule.ts';
+import { FAULT_KINDS, STORES, scheduleOf, troublesOf } from '../../src/bench/chaos/schedule.ts';
 
 const SIZE = { kills: 12, troubles: 6 };
 const seeds = Array.from({ length: 50 }, (_, n) => BigInt(n));
@@ -35,14 +35,29 @@ describe('a schedule of faults', () => {
     }
   });
 
-  it('comes to every kind of fault before any other than a kill comes twice', () => {
-    const troubles = FAULT_KINDS.filter((kind) => !/killed$/.test(kind));
-    for (const seed of seeds) {
-      const kinds = scheduleOf(seed, { kills: 0, troubles: troubles.length }).map((e) => e.kind);
-      expect(new Set(kinds)).toEqual(new Set(troubles));
-    }
-    const all = new Set(seeds.flatMap((seed) => scheduleOf(seed, SIZE).map((e) => e.kind)));
-    expect(all).toEqual(new Set(FAULT_KINDS));
+  it.each(STORES)(
+    'comes to every kind of fault that a farm with such a store can have before any other than a kill comes twice: %s',
+    (store) => {
+      const troubles = troublesOf(store);
+      for (const seed of seeds) {
+        const kinds = scheduleOf(seed, { kills: 0, troubles: troubles.length, store }).map((e) => e.kind);
+        expect(new Set(kinds)).toEqual(new Set(troubles));
+      }
+      const all = new Set(seeds.flatMap((seed) => scheduleOf(seed, { ...SIZE, store }).map((e) => e.kind)));
+      expect(all).toEqual(new Set([...troubles, ...FAULT_KINDS.filter((kind) => /killed$/.test(kind))]));
+    },
+  );
+
+  it('has every kind for one of the stores', () => {
+    expect(new Set(STORES.flatMap((store) => troublesOf(store)))).toEqual(
+      new Set(FAULT_KINDS.filter((kind) => !/killed$/.test(kind))),
+    );
+  });
+
+  it('lets nothing begin beside a loss of power', () => {
+    for (const seed of seeds)
+      for (const event of scheduleOf(seed, { kills: 4, troubles: 40 }))
+        if (event.kind === 'power-lost') expect(event.overlaps).toBe(false);
   });
 });
 

@@ -22,7 +22,12 @@ describe('a worker’s health', () => {
   it('is ready when the farm sees it, and not when Redis is away or it drains', async ({ onTestFinished }) => {
     const server = await startRedis();
     const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
-    const health = await serveHealth(LOOPBACK, { ...me, config: readConfig({}), place: server.place });
+    const health = await serveHealth(LOOPBACK, {
+      role: me.role,
+      workers: () => [me.worker],
+      config: readConfig({}),
+      place: server.place,
+    });
     onTestFinished(async () => {
       await health.close();
       await server.close();
@@ -48,7 +53,12 @@ describe('a worker’s health', () => {
     const server = await startRedis();
     const me = { role: 'rollout' as const, realm: 'shared', worker: 'one', slots: { rollout: 4 } };
     const config = readConfig({ DOCKER_HOST: `unix://${server.folder}/no-engine.sock` });
-    const health = await serveHealth(LOOPBACK, { ...me, config, place: server.place });
+    const health = await serveHealth(LOOPBACK, {
+      role: me.role,
+      workers: () => [me.worker],
+      config,
+      place: server.place,
+    });
     const presence = await announce(server.redis, me);
     onTestFinished(async () => {
       await presence.stop();
@@ -64,7 +74,12 @@ describe('a worker’s health', () => {
   it('is asked for by a container’s check, over a port or a socket', async ({ onTestFinished }) => {
     const server = await startRedis();
     const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
-    const health = await serveHealth(LOOPBACK, { ...me, config: readConfig({}), place: server.place });
+    const health = await serveHealth(LOOPBACK, {
+      role: me.role,
+      workers: () => [me.worker],
+      config: readConfig({}),
+      place: server.place,
+    });
     const socket = `${server.folder}/other.sock`;
     const other = http.createServer((_, response) => response.end('here')).listen(socket);
     onTestFinished(async () => {

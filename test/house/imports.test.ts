@@ -73,8 +73,9 @@ describe('the house', () => {
     expect(cycles).toEqual([]);
   });
 
-  it('knows dockerode in one file, BullMQ and the AWS SDK in one beside the benchmarks that measure them, and the environment in one', () => {
+  it('knows dockerode and Parquet in one file each, BullMQ and the AWS SDK in one beside the benchmarks that measure them, and the environment in one', () => {
     expect(usersOf('dockerode')).toEqual(['workers/rollout/sandbox/engine.ts']);
+    expect(usersOf('hyparquet-writer')).toEqual(['cli/parquet-file.ts']);
     expect(usersOf('bullmq')).toEqual(['bench/queue-child.ts', 'shared/queue.ts']);
     expect(usersOf('@aws-sdk/client-s3')).toEqual(['bench/bare-put.ts', 'shared/store/s3-client.ts']);
     expect(sources.filter((s) => s.text.includes('process.env')).map((s) => s.file)).toEqual(['shared/config.ts']);

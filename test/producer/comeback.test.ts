@@ -4,7 +4,9 @@
 import { cpSync, existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { cursorOf, openResults } from '../../src/cli/results-reader.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
+import type { ResultLine } from '../../src/shared/store/results.ts';
 import { verifyRun } from '../../src/shared/store/verify-run.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
@@ -81,12 +83,24 @@ describe.concurrent('Redis that comes back', () => {
     parts.keep();
     const kept = await run.shards();
     await until('more are', async () => (await run.shards()) >= kept + 2, { everyMs: 5 });
+    const reader = await openResults(parts.farm.config, parts.farm.server.redis, run.run);
+    const given: ResultLine[] = [];
+    for await (const row of reader.after(0)) given.push(row);
     await parts.comeBack();
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 60_000 })).toEqual({
       state: 'done',
     });
     expect(parts.said(/has lost writes: the ledger follows the store/)).toBe(true);
     await expectSound(parts.farm, run.run);
+    // What was given is still so, or its cursor is known to be gone: nobody goes on behind it as if nothing had happened.
+    const now: string[] = [];
+    for await (const row of reader.after(0)) now.push(row.line);
+    for (const row of given) {
+      const at = await reader.seqOf(cursorOf(row.line));
+      const same = now[row.seq - 1] === row.line;
+      expect(at).toMatchObject(same ? { seq: row.seq } : { code: 'cursor_lost' });
+      expect(await reader.stands(row)).toBe(same);
+    }
     // The ledger's own account is that of the store too.
     expect(await run.ledger.fields()).toMatchObject({ accepted: String(GROUPS * SIZE), closed: String(GROUPS) });
   });

@@ -11,6 +11,7 @@ import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { readStatus } from '../../src/shared/ledger/run-status.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { consume, MemberQueue } from '../../src/shared/queue.ts';
+import { groupPlan } from '../support/group-plan.ts';
 import { completedWith, memberOf, settingsWith } from '../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
@@ -78,7 +79,7 @@ async function openRun({ onTestFinished }: TestContext, shape: Shape) {
       settings,
       groups,
       groupSize: size,
-      plan: Array.from({ length: groups }, (_, g) => ({ taskId: `t${g}`, place: PLACE, lane: 'rollout' as const })),
+      plan: groupPlan(groups, PLACE),
       owner,
       log,
       onTick: (tick) => ticks.push(tick),

@@ -7,6 +7,7 @@ import { RunLedger } from '../../src/shared/ledger/run-ledger.ts';
 import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { announce } from '../../src/shared/presence.ts';
 import { consume, MemberQueue } from '../../src/shared/queue.ts';
+import { groupPlan } from '../support/group-plan.ts';
 import { completedWith, memberOf, settingsWith } from '../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
@@ -80,11 +81,7 @@ async function openRealm({ onTestFinished }: TestContext, realm: string) {
     if (!('epoch' in driven)) throw new Error('driven by another');
     const queue = new MemberQueue(place, realm);
     const fleet = new Fleet(redis, place, realm);
-    const plan = Array.from({ length: groups }, (_, g) => ({
-      taskId: `t${g}`,
-      place: PLACE,
-      lane: 'rollout' as const,
-    }));
+    const plan = groupPlan(groups, PLACE);
     const owner = run;
     const options = { redis, queue, fleet, settings, groups, groupSize: size, plan, owner, log };
     const driver = new Driver(run, driven.epoch, options);

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type OpenedRun, type OpenOptions, openRun } from '../../src/producer/open-run.ts';
+import { objectKey, sha256 } from '../../src/shared/claim.ts';
 import { readConfig } from '../../src/shared/config.ts';
 import { FarmError } from '../../src/shared/errors.ts';
 import { mapOf } from '../../src/shared/json/value.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import { readDocument } from '../../src/shared/plan/reader.ts';
@@ -57,17 +59,23 @@ let runs = 0;
 const newRun = (): string => `open-${++runs}`;
 
 async function open(run: string, change: Record<string, unknown> = {}, options: Partial<OpenOptions> = {}) {
+  return (await reading(run, change, options))();
+}
+
+/** The spec is read; what this gives opens the run. */
+async function reading(run: string, change: Record<string, unknown>, options: Partial<OpenOptions> = {}) {
   const read = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), { ...SPEC, ...change });
-  return openRun({
-    run,
-    redis: server.redis,
-    store,
-    realm: 'shared',
-    owner: 'owner',
-    ambertraceKey: null,
-    ...read,
-    ...options,
-  });
+  return () =>
+    openRun({
+      run,
+      redis: server.redis,
+      store,
+      realm: 'shared',
+      owner: 'owner',
+      ambertraceKey: null,
+      ...read,
+      ...options,
+    });
 }
 
 async function refusal(opening: Promise<unknown>): Promise<FarmError> {
@@ -82,7 +90,7 @@ async function refusal(opening: Promise<unknown>): Promise<FarmError> {
 /** Opens the first groups and has all their members accepted, with contents that the store can vouch for. */
 async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: number): Promise<void> {
   const next = Number(await ledger.field('next'));
-  await ledger.openGroups(epoch, next, plan.slice(next, to));
+  await ledger.openGroups(epoch, next, await plan.entries(next, to));
   const worker = new MemberLedger(server.redis, 'worker');
   for (const due of (await ledger.due(epoch, { rollout: 1_000, light: 1_000 }))?.members ?? []) {
     const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
@@ -126,7 +134,9 @@ describe('a run that is opened', () => {
     const run = newRun();
     const opened = await open(run);
     expect(opened).toMatchObject({ resumed: false, settings: { name: 'opened', plan: { groups: 5, groupSize: 2 } } });
-    const documents = await Promise.all(opened.plan.map((entry) => readDocument(store, entry.place)));
+    const documents = await Promise.all(
+      (await opened.plan.entries(0, 5)).map((entry) => readDocument(store, entry.place)),
+    );
     expect(documents.map((d) => [d.task_id, d.seed])).toEqual([0, 1, 2, 3, 4].map((i) => [`g${i}`, BigInt(i)]));
     expect(await knownRuns(server.redis, 'shared')).toContain(run);
     expect(await opened.ledger.field('state')).toBe('running');
@@ -196,6 +206,41 @@ describe('a changed spec under an old id', () => {
     expect(await open(run)).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
   });
 
+  it('is refused too where another producer opens the run at the same moment: one of the two specs holds', async () => {
+    for (let round = 0; round < 5; round++) {
+      const run = newRun();
+      const both = [await reading(run, {}), await reading(run, { seed: 8 }, { owner: 'another' })];
+      const opening = both.map((start) => start());
+      // As a detached one does: whoever opened it drives it no longer.
+      for (const one of opening)
+        void one.then(({ ledger }) => Promise.all(['owner', 'another'].map((o) => ledger.undrive(o)))).catch(() => {});
+      const ended = await Promise.allSettled(opening);
+      const refused = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as FarmError] : []));
+      expect(refused).toMatchObject([{ code: 'spec_changed', exit: 2, message: expect.stringMatching(/seed/) }]);
+      const [opened] = ended.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
+      expect(JSON.parse((await opened?.ledger.field('settings')) ?? '')).toMatchObject({
+        documentSha256: opened?.settings.documentSha256,
+      });
+    }
+  });
+
+  it('names a field that the run was opened without, and that another version may be the reason', async () => {
+    const run = newRun();
+    const opened = await open(run);
+    // The same spec as a farm read it that did not know of isolation.
+    const key = objectKey(opened.settings.documentSha256);
+    const text = ((await store.get(key)) as Buffer).toString();
+    const older = Buffer.from(text.replace(/"isolation":"fresh",/, ''));
+    expect(older.length).toBeLessThan(text.length);
+    await store.put(objectKey(sha256(older)), older);
+    const settings = writeSettings({ ...opened.settings, documentSha256: sha256(older) });
+    await opened.ledger.setField('settings', settings);
+    const error = await refusal(open(run));
+    expect(error).toMatchObject({ code: 'spec_changed', exit: 2 });
+    expect(error.message).toMatch(/sandbox.isolation: \(nothing\) → fresh/);
+    expect(error.hint).toMatch(/another version of the farm opened the run/);
+  });
+
   it('is not one that is only written in another way', async () => {
     const run = newRun();
     const { seed, ...rest } = SPEC;
@@ -216,7 +261,7 @@ describe('shards in the store', () => {
     const again = await open(run);
     expect(again).toMatchObject({ resumed: false, settings: { incarnation: first.settings.incarnation } });
     expect(await again.ledger.fields()).toMatchObject({ accepted: '6', closed: '3', committed: '3', shards: '1' });
-    await again.ledger.openGroups(again.epoch, 0, again.plan);
+    await again.ledger.openGroups(again.epoch, 0, await again.plan.entries(0, 5));
     expect((await again.ledger.due(again.epoch, { rollout: 100, light: 100 }))?.members.map((d) => d.group)).toEqual([
       3, 3, 4, 4,
     ]);

@@ -8,7 +8,8 @@ import { objectKey, packKey, sha256 } from '../../src/shared/claim.ts';
 import { readConfig } from '../../src/shared/config.ts';
 import type { Value } from '../../src/shared/json/value.ts';
 import { decodeDocument, encodeDocument, type PlanDocument } from '../../src/shared/plan/plan.ts';
-import { readDocument, readHeld, readPlanIndex } from '../../src/shared/plan/reader.ts';
+import { PlanIndex } from '../../src/shared/plan/plan-index.ts';
+import { readDocument, readHeld } from '../../src/shared/plan/reader.ts';
 import { printProblems } from '../../src/shared/spec/problem.ts';
 import { readSpec } from '../../src/shared/spec/reader.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from '../../src/shared/store/store.ts';
@@ -150,7 +151,7 @@ describe('a stored plan', () => {
     const groups = await plan(LINES, {}, ['a', 'b']);
     const ref = await storePlan(store, groups, 2);
     expect(ref).toMatchObject({ groups: 2, groupSize: 2 });
-    const entries = await readPlanIndex(store, ref);
+    const entries = await (await PlanIndex.open(store, ref)).entries(0, 2);
     expect(entries.map((entry) => entry.taskId)).toEqual(['a', 'b']);
     for (const [i, entry] of entries.entries())
       expect(await readDocument(store, entry.place)).toEqual(decodeDocument((groups[i] as PlannedGroup).document));
@@ -177,7 +178,7 @@ describe('a stored plan', () => {
       }
     }
     const ref = await storePlan(store, many(), 4);
-    const packs = new Set((await readPlanIndex(store, ref)).map((entry) => entry.place.pack));
+    const packs = new Set((await (await PlanIndex.open(store, ref)).entries(0, 100)).map((entry) => entry.place.pack));
     expect(packs.size).toBe(13);
     for (const pack of packs) expect(store.objects.get(packKey(pack))?.length).toBeLessThanOrEqual(8 * 2 ** 20);
     expect(store.most).toBeLessThanOrEqual(8);
@@ -194,7 +195,7 @@ describe('a stored plan', () => {
   it('that is gone or changed is an error that names the object', async () => {
     const store = new MemoryStore();
     const ref = await storePlan(store, await plan(LINES), 2);
-    const [entry] = await readPlanIndex(store, ref);
+    const [entry] = await (await PlanIndex.open(store, ref)).entries(0, 1);
     const pack = packKey(entry?.place.pack ?? '');
     const bytes = store.objects.get(pack) as Buffer;
     bytes[5] = (bytes[5] as number) ^ 1;
@@ -202,6 +203,6 @@ describe('a stored plan', () => {
     store.objects.delete(pack);
     await expect(readDocument(store, entry?.place as never)).rejects.toThrow(pack);
     store.objects.delete(objectKey(ref.index.sha256));
-    await expect(readPlanIndex(store, ref)).rejects.toMatchObject({ code: 'object_missing' });
+    await expect(PlanIndex.open(store, ref)).rejects.toMatchObject({ code: 'object_missing' });
   });
 });

@@ -102,7 +102,8 @@ describe('the figures of a group', () => {
 describe('a group’s record', () => {
   it('counts only completed members, and gives the others neither reward nor advantage', () => {
     const record = renderGroup(identity, closed([lost(0), completedWith(1, 1), lost(2), completedWith(3, 0)]));
-    expect(record).toMatchObject({ mean: 0.5, cursor: 'abc123-1', run: 'r', group: 4, policy_version: null });
+    expect(record).toMatchObject({ mean: 0.5, run: 'r', group: 4, policy_version: null });
+    expect(parseCursor('abc123', record.cursor)).toMatchObject({ seq: 1 });
     expect(record.members.map((m) => 'advantage' in m && Math.sign(m.advantage))).toEqual([false, 1, false, -1]);
     expect(record.members[0]).toEqual(lost(0));
     expect(groupRecordSchema.parse(JSON.parse(JSON.stringify(record)))).toEqual(record);
@@ -119,13 +120,23 @@ describe('a group’s record', () => {
 
 describe('a cursor', () => {
   it('leads back to its place in its own run', () => {
-    expect(parseCursor('abc123', formatCursor('abc123', 17))).toBe(17);
-    expect(parseCursor('abc123', formatCursor('abc123', 0))).toBe(0);
+    for (const [seq, mark] of [
+      [17, '0123abcd'],
+      [0, null],
+    ] as const)
+      expect(parseCursor('abc123', formatCursor('abc123', seq, mark))).toEqual({ seq, mark });
+  });
+
+  it('of one number is another where the group holds anything else', () => {
+    const cursorOf = (reward: number): string => renderGroup(identity, closed([completedWith(0, reward)])).cursor;
+    expect(cursorOf(1)).toBe(cursorOf(1));
+    expect(cursorOf(1)).not.toBe(cursorOf(0.5));
   });
 
   it.each([
     ['of another run', 'abc124-17'],
     ['with a sign', 'abc123--1'],
+    ['with half a mark', 'abc123.0123-1'],
     ['with a leading zero', 'abc123-017'],
     ['with a tail', 'abc123-17\n'],
     ['that is no number', 'abc123-x'],

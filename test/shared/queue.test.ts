@@ -76,6 +76,23 @@ describe('a queue', () => {
     ]);
   });
 
+  it('carries more light members in a job where their lane is quick, and never so many that a job is long', async () => {
+    const { jobs } = taker(SHARED_REALM, async () => {}, 1, 'light');
+    const q = queue(SHARED_REALM);
+    const all = Array.from({ length: 150 }, (_, m) => ({ ...rollout(m), lane: 'light' as const }));
+    const sizes = () => jobs.splice(0).map((j) => j.members.length);
+    const taken = (): boolean => jobs.reduce((n, j) => n + j.members.length, 0) === all.length;
+    await q.add('quick', all, 1_000_000);
+    await until('all are taken', taken);
+    expect(sizes()).toEqual([64, 64, 22]);
+    await q.add('middling', all, 1_000);
+    await until('all are taken', taken);
+    expect(sizes()).toEqual([40, 40, 40, 30]);
+    await q.add('slow', all, 3);
+    await until('all are taken', taken);
+    expect(Math.max(...sizes())).toBe(8);
+  });
+
   it('carries ids and nothing else, each stage to its own workers', async () => {
     const { jobs } = taker(SHARED_REALM);
     await queue(SHARED_REALM).add('r', [rollout(0), { ...rollout(1), lane: 'verify' }, rollout(2)]);

@@ -46,10 +46,10 @@ export class FarmParts {
   private workers = 0;
   private runs = 0;
 
-  static async start(environment: Record<string, string> = {}): Promise<FarmParts> {
+  static async start(environment: Record<string, string> = {}, ...redis: string[]): Promise<FarmParts> {
     const folder = mkdtempSync(path.join(tmpdir(), 'farm-test-parts-'));
     const config = readConfig({ FARM_DATA: folder, ...environment });
-    return new FarmParts(await startRedis(), folder, config, await openStoreAddress(config.store));
+    return new FarmParts(await startRedis(...redis), folder, config, await openStoreAddress(config.store));
   }
 
   private constructor(server: TestRedis, folder: string, config: Config, store: Store) {

@@ -21,7 +21,11 @@ interface ModelMember {
 interface ModelGroup {
   members: ModelMember[];
   refills: number;
+  opened: boolean;
   closed: boolean;
+  /** On the run's clock. */
+  openedMs: number;
+  beganMs: number | null;
 }
 
 export interface ModelRules {
@@ -30,6 +34,8 @@ export interface ModelRules {
   atLeast: number | null;
   maxAttempts: number;
   refill: number;
+  deadlineMs: number;
+  slotWaitMs: number;
 }
 
 export interface Closing {
@@ -40,8 +46,12 @@ export interface Closing {
 
 export class LedgerModel {
   readonly closings: Closing[] = [];
-  state: 'running' | 'paused' = 'running';
+  state: 'running' | 'paused' | 'stopped' | 'cancelled' = 'running';
+  clockMs = 0;
+  /** The first group of the plan that is not open yet. */
+  next = 0;
   late = 0;
+  lost = 0;
   private readonly groups: ModelGroup[];
   private readonly rules: ModelRules;
 
@@ -49,7 +59,10 @@ export class LedgerModel {
     this.rules = rules;
     this.groups = Array.from({ length: rules.groups }, () => ({
       refills: 0,
+      opened: false,
       closed: false,
+      openedMs: 0,
+      beganMs: null,
       members: Array.from({ length: rules.size }, () => ({
         stage: 'open',
         token: null,
@@ -68,6 +81,77 @@ export class LedgerModel {
     return this.groups.every((g) => g.closed);
   }
 
+  isClosed(g: number): boolean {
+    return this.group(g).closed;
+  }
+
+  openGroups(count: number): Answer {
+    if (this.state !== 'running' && this.state !== 'cancelled') return '-1';
+    const opening = this.groups.slice(this.next, this.next + count);
+    for (const group of opening) Object.assign(group, { opened: true, openedMs: this.clockMs });
+    this.next += opening.length;
+    return String(opening.length);
+  }
+
+  /** The run's clock advances while it runs, at most so much at once; what its deadline reached is closed, the earliest first. */
+  tick(ms: number, most: number): void {
+    if (this.state !== 'running') return;
+    this.clockMs += Math.max(0, Math.min(ms, most));
+    for (const g of this.byDeadline())
+      if (this.deadlineOf(g) <= this.clockMs)
+        this.close(g, 'deadline', this.group(g).beganMs === null ? 'not_started' : 'group_deadline');
+  }
+
+  cancel(): Answer {
+    const before = this.state;
+    this.rest();
+    this.state = 'cancelled';
+    return before;
+  }
+
+  /** Of a run that is cancelled: open groups, some at a time. */
+  closeOpen(most: number): Answer {
+    if (this.state !== 'cancelled') return '0';
+    const groups = this.byDeadline().slice(0, most);
+    for (const g of groups) this.close(g, 'cancelled', 'cancelled');
+    return String(groups.length);
+  }
+
+  /** Tells a worker at work how its member stands. */
+  beat(g: number, m: number, token: string): Answer {
+    const why = this.speaks(g, m, token);
+    if (why !== null) return why;
+    this.member(g, m).leased = true;
+    return this.state === 'stopped' ? 'stopped' : 'ok';
+  }
+
+  /** Those whose lease is over are given back; gives who waits for a place, or to be queued again. */
+  due(): Set<string> {
+    const waiting = new Set<string>();
+    if (this.state !== 'running') return waiting;
+    for (const [g, group] of this.groups.entries()) {
+      if (!group.opened || group.closed) continue;
+      for (const [m, member] of group.members.entries()) {
+        if (member.leased || member.stage === 'accepted') continue;
+        if (member.stage === 'rolling' || member.stage === 'verifying') {
+          this.lost++;
+          this.giveBack(g, m);
+        }
+        waiting.add(`${g}-${m}`);
+      }
+    }
+    return waiting;
+  }
+
+  /** Open members of open groups, with what the ledger must have of each. */
+  get standing(): { id: string; stage: ModelMember['stage']; begun: boolean }[] {
+    return [...this.groups.entries()].flatMap(([g, group]) =>
+      group.opened && !group.closed
+        ? group.members.map((x, m) => ({ id: `${g}-${m}`, stage: x.stage, begun: x.begins > 0 }))
+        : [],
+    );
+  }
+
   stageOf(g: number, m: number): ModelMember['stage'] {
     return this.member(g, m).stage;
   }
@@ -82,7 +166,7 @@ export class LedgerModel {
   ): Answer {
     const member = this.member(g, m);
     if (this.state !== 'running') return this.state;
-    if (this.group(g).closed) return 'closed';
+    if (this.group(g).closed || !this.group(g).opened) return 'closed';
     if (member.stage === 'accepted') return 'accepted';
     if (member.leased) return 'leased';
     const rolled = member.stage === 'rolled' || member.stage === 'verifying';
@@ -99,6 +183,7 @@ export class LedgerModel {
       alone: company.alone,
       begins: member.begins + 1,
     });
+    this.group(g).beganMs ??= this.clockMs;
     return 'begun';
   }
 
@@ -142,8 +227,8 @@ export class LedgerModel {
   }
 
   /** Whose lease is over is given back when the run rests. */
-  rest(): void {
-    this.state = 'paused';
+  rest(state: 'paused' | 'stopped' = 'paused'): void {
+    this.state = state;
     for (const [g, group] of this.groups.entries())
       for (const [m, member] of group.members.entries())
         if (!group.closed && member.token !== null && !member.leased) this.giveBack(g, m);
@@ -181,9 +266,25 @@ export class LedgerModel {
   }
 
   private refuses(g: number, m: number, token: string): string | null {
+    const why = this.speaks(g, m, token);
+    if (why !== null) this.late++;
+    return why;
+  }
+
+  private speaks(g: number, m: number, token: string): string | null {
     if (!this.group(g).closed && this.member(g, m).token === token) return null;
-    this.late++;
+    if (this.state === 'cancelled') return 'cancelled';
     return this.group(g).closed ? 'closed' : 'superseded';
+  }
+
+  private deadlineOf(g: number): number {
+    const { beganMs, openedMs } = this.group(g);
+    return beganMs === null ? openedMs + this.rules.slotWaitMs : beganMs + this.rules.deadlineMs;
+  }
+
+  private byDeadline(): number[] {
+    const open = [...this.groups.keys()].filter((g) => this.group(g).opened && !this.group(g).closed);
+    return open.sort((a, b) => this.deadlineOf(a) - this.deadlineOf(b) || (String(a) < String(b) ? -1 : 1));
   }
 
   private giveBack(g: number, m: number): void {
@@ -206,13 +307,13 @@ export class LedgerModel {
     const settled = group.members.filter((x) => x.outcome !== null);
     const completed = settled.filter((x) => typeof x.outcome === 'number').length;
     if (settled.length === group.members.length) this.close(g, 'all');
-    else if (this.rules.atLeast !== null && completed >= this.rules.atLeast) this.close(g, 'at_least');
+    else if (this.rules.atLeast !== null && completed >= this.rules.atLeast) this.close(g, 'at_least', 'group_closed');
   }
 
-  private close(g: number, by: string): void {
+  private close(g: number, by: string, cause = ''): void {
     const group = this.group(g);
     group.closed = true;
-    const outcomes = group.members.map((x) => x.outcome ?? 'group_closed');
+    const outcomes = group.members.map((x) => x.outcome ?? cause);
     this.closings.push({ group: g, by, outcomes });
   }
 }

@@ -2,7 +2,7 @@
 
 import { sha256 } from '../../src/shared/claim.ts';
 import type { MemberId } from '../../src/shared/ledger/member-ledger.ts';
-import { LEDGER_SCHEMA, type RunSettings } from '../../src/shared/ledger/run-settings.ts';
+import type { RunSettings } from '../../src/shared/ledger/run-settings.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import type { MemberJob } from '../../src/shared/queue.ts';
 
@@ -43,7 +43,6 @@ export function settingsWith(fields: Partial<RunSettings> & { groups: number; si
   const { groups, size, ...rest } = fields;
   const hex = sha256('no plan');
   return {
-    schema: LEDGER_SCHEMA,
     name: 'test',
     incarnation: 'abc123',
     convention: 'trl',

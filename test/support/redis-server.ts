@@ -24,9 +24,11 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
+/** With a `--port` of its own it is reached by that. */
 export async function startRedis(...extra: string[]): Promise<TestRedis> {
   const folder = await mkdtemp(path.join(tmpdir(), 'farm-test-redis-'));
   const socket = path.join(folder, 'redis.sock');
+  const port = extra.includes('--port') ? Number(extra[extra.indexOf('--port') + 1]) : 0;
   let server = start();
 
   function start(): { child: ChildProcess; ended: Promise<void> } {
@@ -44,7 +46,11 @@ export async function startRedis(...extra: string[]): Promise<TestRedis> {
   await redis.ping();
   return {
     redis,
-    place: { options: { path: socket }, address: 'the test’s Redis', embedded: false },
+    place: {
+      options: port > 0 ? { host: '127.0.0.1', port } : { path: socket },
+      address: 'the test’s Redis',
+      embedded: false,
+    },
     folder,
     get process() {
       return server.child;

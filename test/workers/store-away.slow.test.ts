@@ -15,14 +15,17 @@ import { S3Proxy } from '../support/s3-proxy.ts';
 import { startVersitygw, useKeys, type Versitygw } from '../support/s3-server.ts';
 import { until } from '../support/until.ts';
 
-/** Large enough to be objects of their own. */
-const OUTPUT = Array.from({ length: 4_000 }, (_, i) => ((i * 2_654_435_761) % 4_294_967_296).toString(36)).join('');
+/** Large enough to be objects of their own, another for each group. */
+function output(group: number): string {
+  const words = Array.from({ length: 1_000 }, (_, i) => ((i * 2_654_435_761) % 4_294_967_296).toString(36));
+  return `${group} ${words.join('')}`;
+}
 const SPEC = {
   group_size: 2,
   tasks: Array.from({ length: 12 }, (_, i) => ({
     id: `t${i}`,
     env: 'command',
-    config: { files: { big: OUTPUT }, task: 'Show it.', expected_stdout: OUTPUT, timeout: 20 },
+    config: { files: { big: output(i) }, task: 'Show it.', expected_stdout: output(i), timeout: 20 },
   })),
   policy: { kind: 'scripted', actions: [['sh', '-c', 'sleep 0.2; cat big']] },
 };

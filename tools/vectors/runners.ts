@@ -9,6 +9,7 @@ import { configRunner } from './at-config.ts';
 import { runParser } from './at-parsers.ts';
 import { runReport } from './at-reports.ts';
 import { runReward } from './at-rewards.ts';
+import { runExport } from './cr-export.ts';
 import { fileRunner } from './cr-files.ts';
 import { runMaterialize, runRandom, runRegistry } from './cr-small.ts';
 import { trajectoryRunner } from './cr-trajectories.ts';
@@ -29,6 +30,7 @@ const RUNNERS: Record<string, () => Runner> = {
   'cr-trajectories': trajectoryRunner,
   'cr-formats': fileRunner,
   'cr-tamper': fileRunner,
+  'cr-export': () => ({ run: runExport }),
   'cr-random': () => ({ run: runRandom }),
   'cr-materialize': () => ({ run: runMaterialize }),
   'cr-registry': () => ({ run: runRegistry }),
@@ -44,7 +46,6 @@ const NOT_RUN: Record<string, string> = {
   'at-reasoning-sweep': 'the reasoning sweep is not built',
   'cr-sandbox': "the library's own sandbox; ours is behind the environments, whose episodes are run",
   'cr-rubric': 'rubrics are code of the library; a task is data here',
-  'cr-export': 'export is not built',
   'cr-reward-fns': "factories of the library's own environments; an environment is named in the request here",
   'python-versions': 'a list of answers that change under another Python: no cases of its own',
 };

@@ -13,7 +13,7 @@ import { Follower } from './follower.ts';
 import { leftovers } from './leftovers.ts';
 import { GROUP_SIZE, type MemberPlan, writeMembers } from './members.ts';
 import { ROLLOUT_SLOTS, Scene } from './scene.ts';
-import { type ChaosEvent, type FaultKind, scheduleOf } from './schedule.ts';
+import { ALONE, type ChaosEvent, type FaultKind, type StoreKind, scheduleOf } from './schedule.ts';
 import { Sight } from './sight.ts';
 
 const LOOK_MS = 100;
@@ -24,6 +24,8 @@ const START_MS = 60_000;
 const STUCK_MS = 90_000;
 const LEFT_MS = 30_000;
 const COMMAND_MS = 120_000;
+/** A ledger that forgot is compared with the store within this. */
+const FORGIVEN_MS = 15_000;
 /** A fault that somebody must be able to see holds at most this much longer than drawn. */
 const HEAL_MS = 60_000;
 
@@ -32,6 +34,7 @@ export interface ChaosOrder {
   kills: number;
   troubles: number;
   only?: readonly FaultKind[];
+  store: StoreKind;
   members: number;
   minutes: number;
   /** What goes on, a line at a time. */
@@ -42,6 +45,7 @@ export interface ChaosOrder {
 
 export interface ChaosReport {
   seed: string;
+  store: StoreKind;
   members: number;
   kills: number;
   faults: Record<string, number>;
@@ -55,6 +59,8 @@ export interface ChaosReport {
   late_answers: number;
   starts: number;
   connections: number;
+  /** Times that the trainer was told that its cursor is gone, and went back. */
+  rewinds: number;
   violations: string[];
   /** Where the logs are; null if there was nothing to keep them for. */
   kept: string | null;
@@ -62,7 +68,7 @@ export interface ChaosReport {
 
 export async function benchChaos(order: ChaosOrder): Promise<ChaosReport> {
   const events = scheduleOf(order.seed, order);
-  const scene = await Scene.set(readConfig(), new Set(events.map((e) => e.kind)));
+  const scene = await Scene.set(readConfig(), new Set(events.map((e) => e.kind)), order.store);
   const fire = new Fire(order, scene, events);
   let keep = true;
   try {
@@ -89,6 +95,8 @@ class Fire {
   private accepted = 0;
   private members = Number.POSITIVE_INFINITY;
   private progressAt = performance.now();
+  /** Until then what was accepted may be open again. */
+  private forgivenUntil = 0;
 
   constructor(order: ChaosOrder, scene: Scene, events: readonly ChaosEvent[]) {
     this.order = order;
@@ -125,6 +133,7 @@ class Fire {
     if (!order.signal.aborted) await this.nothingIsLeft();
     return {
       seed: String(order.seed),
+      store: order.store,
       members: plan.members.length,
       kills: this.kills,
       faults: this.counts,
@@ -136,6 +145,7 @@ class Fire {
       late_answers: Number(fields.late ?? 0),
       starts: scene.troupe.starts,
       connections: follower.connections,
+      rewinds: follower.rewinds,
       violations: this.violations,
       kept: null,
     };
@@ -163,6 +173,7 @@ class Fire {
         this.missed += this.events.length - i;
         return;
       }
+      if (event.kind === ALONE) await Promise.all(this.holding);
       const alone = this.holding.size === 0 && !event.overlaps;
       const held = this.hold(event, alone ? sight : null, i);
       this.holding.add(held);
@@ -178,12 +189,13 @@ class Fire {
     const name = `${event.kind} (${fault.what})`;
     const since = performance.now();
     try {
+      if (fault.forgets) this.forgivenUntil = Number.POSITIVE_INFINITY;
       await fault.begin();
       this.counts[event.kind] = (this.counts[event.kind] ?? 0) + 1;
       if (/killed$/.test(event.kind)) this.kills++;
       this.order.tell(`${i + 1}/${this.events.length} ${name}: ${this.accepted} accepted`);
       const unseen =
-        sight !== null && fault.visible !== null ? await sight.missing(fault.visible, () => this.isOver()) : [];
+        sight !== null && fault.visible !== null ? await sight.missing(fault.visible, since, () => this.isOver()) : [];
       this.blame(...unseen.map((what) => `not to be seen during ${name}: ${what}`));
       await wait(Math.max(0, event.holdMs - (performance.now() - since)), undefined, { signal: this.order.signal });
       if (sight !== null && event.holdMs > 8_000) this.blame(...((await fault.judge?.()) ?? []));
@@ -192,6 +204,7 @@ class Fire {
         this.blame(`${name} could not be played: ${error instanceof Error ? error.message : error}`);
     } finally {
       await this.heal(fault, name);
+      if (fault.forgets) this.forgivenUntil = performance.now() + FORGIVEN_MS;
       this.progressAt = performance.now();
     }
   }
@@ -257,7 +270,8 @@ class Fire {
   private async look(): Promise<string> {
     const fields = await this.ledger.fields().catch((): Record<string, string> => ({}));
     const accepted = Number(fields.accepted ?? this.accepted);
-    if (accepted < this.accepted) this.blame(`accepted members went from ${this.accepted} back to ${accepted}`);
+    if (accepted < this.accepted && performance.now() > this.forgivenUntil)
+      this.blame(`accepted members went from ${this.accepted} back to ${accepted}`);
     if (accepted !== this.accepted) this.progressAt = performance.now();
     this.accepted = accepted;
     return fields.state ?? 'unknown';
@@ -306,7 +320,7 @@ export function printChaos(report: ChaosReport): string {
     `seed ${report.seed}: ${report.members} members, ${report.kills} kills, ${report.seconds} s: ${verdict}\n`,
     `faults: ${faults.join(', ') || 'none'}${report.missed > 0 ? `; ${report.missed} found the run over` : ''}\n`,
     ...leftOut,
-    `leases lost ${report.lost_leases}, late answers ${report.late_answers}, processes started ${report.starts}, the trainer's connections ${report.connections}\n`,
+    `leases lost ${report.lost_leases}, late answers ${report.late_answers}, processes started ${report.starts}, the trainer's connections ${report.connections}, times it was sent back ${report.rewinds}\n`,
     ...report.violations.map((v) => `VIOLATION ${v}\n`),
     ...(report.kept === null ? [] : [`logs: ${report.kept}/logs\n`]),
   ].join('');

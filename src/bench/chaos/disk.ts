@@ -1,36 +1,53 @@
-// The disk under the store: a small file system of its own, that can be full, refuse writes, or stand still. As root on a
-// loop device (ext4) or in memory; where neither can be had, faults of the disk are left out, and said to be.
+// A disk of the farm under fire: a small file system of its own, that can be full, refuse writes, stand still, or lose its
+// power. As root on a loop device (ext4) or in memory; where neither can be had, faults of the disk are left out, and said to be.
 
 import { execFile } from 'node:child_process';
-import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const BYTES = 256 * 1024 * 1024;
+const DISKS = ['disk', 'ledger-disk'] as const;
+type DiskName = (typeof DISKS)[number];
+
+const MB = 1024 * 1024;
+const BYTES: Record<DiskName, number> = { disk: 256 * MB, 'ledger-disk': 512 * MB };
+const LARGEST_PIECE = 256 * MB;
 const STEP_MS = 15_000;
 
 export class Disk {
   /** Where it is mounted, or a plain folder. */
   readonly folder: string;
   readonly kind: 'loop' | 'memory' | 'none';
+  private readonly image: string;
   private readonly ballast: string;
   private frozen = false;
 
   private constructor(folder: string, kind: Disk['kind']) {
     this.folder = folder;
     this.kind = kind;
+    this.image = `${folder}.img`;
     this.ballast = path.join(folder, 'ballast');
   }
 
-  static async make(room: string): Promise<Disk> {
-    const folder = path.join(room, 'disk');
+  static async make(room: string, name: DiskName = 'disk'): Promise<Disk> {
+    const folder = path.join(room, name);
     mkdirSync(folder);
     if (process.getuid?.() !== 0) return new Disk(folder, 'none');
     try {
-      const image = path.join(room, 'disk.img');
+      const image = `${folder}.img`;
       const file = openSync(image, 'w');
-      ftruncateSync(file, BYTES);
+      ftruncateSync(file, BYTES[name]);
       closeSync(file);
       await run('mkfs.ext4', ['-q', '-m', '0', image], { timeout: STEP_MS });
       await run('mount', ['-o', 'loop', image, folder], { timeout: STEP_MS });
@@ -39,7 +56,7 @@ export class Disk {
       // no loop devices here
     }
     try {
-      await run('mount', ['-t', 'tmpfs', '-o', `size=${BYTES}`, 'farm-chaos', folder], { timeout: STEP_MS });
+      await run('mount', ['-t', 'tmpfs', '-o', `size=${BYTES[name]}`, 'farm-chaos', folder], { timeout: STEP_MS });
       return new Disk(folder, 'memory');
     } catch {
       return new Disk(folder, 'none');
@@ -52,7 +69,7 @@ export class Disk {
 
   /** Takes all that is free, but for less than a block. */
   fill(): void {
-    for (let size = BYTES; size >= 4_096; size /= 2) {
+    for (let size = LARGEST_PIECE; size >= 4_096; size /= 2) {
       try {
         const free = statfsSync(this.folder);
         const bytes = Math.min(size, free.bavail * free.bsize);
@@ -87,6 +104,18 @@ export class Disk {
     this.frozen = freeze;
   }
 
+  /**
+   * What was written and not synced is gone, as after a loss of power; nobody may be using it. What the file system has
+   * handed to its device so far is copied, before it hands over the rest on its way out, and mounted in its place.
+   */
+  async losePower(): Promise<void> {
+    const copy = `${this.image}.lost`;
+    copyFileSync(this.image, copy);
+    await run('umount', [this.folder], { timeout: STEP_MS });
+    renameSync(copy, this.image);
+    await run('mount', ['-o', 'loop', this.image, this.folder], { timeout: STEP_MS });
+  }
+
   async close(): Promise<void> {
     if (this.kind === 'none') return;
     await this.freeze(false).catch(() => {});
@@ -95,9 +124,10 @@ export class Disk {
   }
 }
 
-/** A disk that somebody left behind who is not there any more. */
-export async function sweepDisk(room: string): Promise<void> {
-  const folder = path.join(room, 'disk');
-  await run('fsfreeze', ['--unfreeze', folder], { timeout: STEP_MS }).catch(() => {});
-  await run('umount', ['-l', folder], { timeout: STEP_MS }).catch(() => {});
+/** Disks that somebody left behind who is not there any more. */
+export async function sweepDisks(room: string): Promise<void> {
+  for (const folder of DISKS.map((name) => path.join(room, name))) {
+    await run('fsfreeze', ['--unfreeze', folder], { timeout: STEP_MS }).catch(() => {});
+    await run('umount', ['-l', folder], { timeout: STEP_MS }).catch(() => {});
+  }
 }

@@ -7,6 +7,8 @@ export interface Fault {
   readonly what: string;
   /** What a person must be able to see while it holds; null where nothing has to wait for it. Read after `begin`. */
   readonly visible: Visible | null;
+  /** What was accepted may be open again afterwards. */
+  readonly forgets?: boolean;
   begin(): Promise<void>;
   /** May be called when it never began. */
   heal(): Promise<void>;

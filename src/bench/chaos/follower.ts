@@ -2,6 +2,7 @@
 // goes away, and must see every closed group once and in order.
 
 import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 
@@ -18,6 +19,7 @@ export class Follower {
   /** Lines that were neither a record nor a heartbeat nor a drain's word. */
   readonly odd: string[] = [];
   connections = 0;
+  rewinds = 0;
   private readonly run: string;
   private readonly ports: readonly number[];
   private readonly over = new AbortController();
@@ -52,15 +54,17 @@ export class Follower {
     return new Promise((resolve, reject) => {
       const request = http.get(url, { signal: this.over.signal, timeout: SILENT_MS, agent: false }, (response) => {
         if (response.statusCode !== 200) {
-          response.resume();
           // 404 and 503 while a gateway comes up are no words about the run.
-          resolve();
+          void text(response).then((said) => {
+            if (response.statusCode === 400 && said.includes('"cursor')) this.rewind();
+            resolve();
+          }, reject);
           return;
         }
         let rest = '';
         response.setEncoding('utf8');
-        response.on('data', (text: string) => {
-          const lines = (rest + text).split('\n');
+        response.on('data', (piece: string) => {
+          const lines = (rest + piece).split('\n');
           rest = lines.pop() as string;
           for (const line of lines) this.take(line);
         });
@@ -70,6 +74,13 @@ export class Follower {
       request.once('timeout', () => request.destroy(new Error('silent')));
       request.once('error', reject);
     });
+  }
+
+  /** The last group is gone, and perhaps more before it: it is asked for the one before. */
+  private rewind(): void {
+    this.rewinds++;
+    this.groups.pop();
+    this.cursors.pop();
   }
 
   private take(line: string): void {

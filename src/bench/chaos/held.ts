@@ -1,7 +1,7 @@
 // Who holds which member, as the ledger has it: read from outside, without changing anything.
 
-import type { Redis } from 'ioredis';
 import { runKey } from '../../shared/ledger/script.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 
 export interface Held {
   /** group-member */

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, truncateSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -23,9 +23,10 @@ export class LedgerServer {
   private readonly folder: string;
   private server: { child: ChildProcess; ended: Promise<void> } | null = null;
 
-  constructor(folder: string) {
-    this.folder = path.join(folder, 'redis-data');
-    this.socket = path.join(folder, 'redis.sock');
+  /** `room` has its socket, `disk` what it writes. */
+  constructor(room: string, disk: string) {
+    this.folder = path.join(disk, 'redis-data');
+    this.socket = path.join(room, 'redis.sock');
     mkdirSync(this.folder, { mode: 0o700 });
     this.admin = new Redis({
       path: this.socket,
@@ -79,6 +80,21 @@ export class LedgerServer {
     if (server === null) return;
     server.child.kill('SIGKILL');
     await server.ended;
+  }
+
+  /** Of a server that is killed: the last bytes of what it wrote are gone, half of its latest file at most. Gives how many. */
+  forget(bytes: number): number {
+    const folder = path.join(this.folder, 'appendonlydir');
+    const numbered = readdirSync(folder).flatMap((name) => {
+      const number = /\.(\d+)\.incr\.aof$/.exec(name)?.[1];
+      return number === undefined ? [] : [{ file: path.join(folder, name), number: Number(number) }];
+    });
+    const latest = numbered.sort((a, b) => a.number - b.number).at(-1);
+    if (latest === undefined) return 0;
+    const { size } = statSync(latest.file);
+    const cut = Math.min(bytes, Math.floor(size / 2));
+    truncateSync(latest.file, size - cut);
+    return cut;
   }
 
   async close(): Promise<void> {

@@ -5,18 +5,22 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type Config, childEnvironment } from '../../shared/config.ts';
-import { Disk, sweepDisk } from './disk.ts';
+import { Disk, sweepDisks } from './disk.ts';
 import { LedgerServer } from './ledger-server.ts';
 import { type Endpoint, Link } from './link.ts';
 import { LogBook } from './log-book.ts';
 import { Rack, sweepRacks } from './rack.ts';
-import type { FaultKind } from './schedule.ts';
+import { S3Server } from './s3-server.ts';
+import type { FaultKind, StoreKind } from './schedule.ts';
 import { type Part, type RoleKind, Troupe } from './troupe.ts';
 import { freePort, Verifier } from './verifier.ts';
 import { clockLibrary, sweepClocks, WallClock } from './wall-clock.ts';
 
 const LEAVE_MS = 40_000;
 export const ROLLOUT_SLOTS = 3;
+/** The worker on another machine. */
+const RACKED_NUMBER = 2;
+export const RACKED = `rollout-${RACKED_NUMBER}`;
 const ENGINE_SOCKET = '/var/run/docker.sock';
 const PREFIX = 'farm-chaos-';
 /** Marks a folder whose logs somebody wants to read. */
@@ -34,8 +38,11 @@ export class Scene {
   readonly clocks = new Map<string, WallClock>();
   readonly gatewayPorts: number[] = [];
   ledger!: LedgerServer;
+  /** Under the store, and under Redis. */
   disk!: Disk;
+  ledgerDisk!: Disk;
   verifier!: Verifier;
+  s3: S3Server | null = null;
   engine: Link | null = null;
   rack: Rack | null = null;
   troupe!: Troupe;
@@ -52,11 +59,11 @@ export class Scene {
   }
 
   /** `kinds`: the faults that are to come, so that nothing is set up for those that are not. */
-  static async set(config: Config, kinds: ReadonlySet<FaultKind>): Promise<Scene> {
+  static async set(config: Config, kinds: ReadonlySet<FaultKind>, store: StoreKind): Promise<Scene> {
     await sweepScenes();
     const scene = new Scene(config);
     try {
-      await scene.build(kinds);
+      await scene.build(kinds, store);
       return scene;
     } catch (error) {
       await scene.close({ keep: false });
@@ -79,7 +86,10 @@ export class Scene {
       case 'store-readonly':
         return this.disk.kind === 'none' ? 'mounting needs root' : null;
       case 'store-frozen':
+      case 'store-slow':
         return this.disk.kind === 'loop' ? null : 'a disk that freezes needs root and a loop device';
+      case 'power-lost':
+        return this.disk.kind === 'loop' ? null : 'a disk that loses its power needs root and a loop device';
       default:
         return null;
     }
@@ -99,10 +109,12 @@ export class Scene {
     await this.troupe?.kill();
     await this.verifier?.down();
     await this.ledger?.close();
+    await this.s3?.close();
     await Promise.all([...this.links.values()].map((link) => link.close()));
     await this.engine?.close();
     await this.rack?.close();
     await this.disk?.close();
+    await this.ledgerDisk?.close();
     sweepClocks();
     if (keep) writeFileSync(path.join(this.folder, KEPT), '');
     else rmSync(this.folder, { recursive: true, force: true });
@@ -113,7 +125,7 @@ export class Scene {
     return this.troupe.leave(LEAVE_MS);
   }
 
-  private async build(kinds: ReadonlySet<FaultKind>): Promise<void> {
+  private async build(kinds: ReadonlySet<FaultKind>, store: StoreKind): Promise<void> {
     const base = {
       FARM_DATA: this.data,
       FARM_API_KEY: '',
@@ -129,13 +141,16 @@ export class Scene {
       this.clocks.set(name, clock);
       return clock.environment;
     };
-    this.ledger = new LedgerServer(this.folder);
+    this.ledgerDisk = await Disk.make(this.folder, 'ledger-disk');
+    this.ledger = new LedgerServer(this.folder, this.ledgerDisk.folder);
     await this.ledger.start();
     this.disk = await Disk.make(this.folder);
+    this.s3 = store === 's3' ? await S3Server.open(this.folder) : null;
     this.rack = kinds.has('rack-cut') ? await Rack.build() : null;
     this.verifier = await Verifier.start(childEnvironment(base));
     const engineHost = await this.linkEngine();
-    const shared = { ...base, ...engineHost, FARM_STORE: this.disk.store, AMBERTRACE_BASE_URL: this.verifier.baseUrl };
+    const place = this.s3?.environment ?? { FARM_STORE: this.disk.store };
+    const shared = { ...base, ...engineHost, ...place, AMBERTRACE_BASE_URL: this.verifier.baseUrl };
     const reached = async (name: string, at: Endpoint): Promise<Record<string, string>> => {
       const link = await Link.open(at, { path: this.ledger.socket });
       this.links.set(name, link);
@@ -160,7 +175,7 @@ export class Scene {
       await add('gateway', n, ['serve', '--port', String(port)]);
     }
     if (this.rack !== null)
-      await add('rollout', 2, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)], this.rack);
+      await add('rollout', RACKED_NUMBER, ['worker', 'rollout', '--concurrency', String(ROLLOUT_SLOTS)], this.rack);
     this.environment = childEnvironment({ ...shared, ...(await reached('desk', local)) });
     this.troupe = new Troupe(parts, this.logs);
     for (const { name } of parts) this.troupe.raise(name);
@@ -183,7 +198,7 @@ async function sweepScenes(): Promise<void> {
     const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
     const folder = path.join(tmpdir(), name);
     if (pid === undefined || existsSync(`/proc/${pid}`) || existsSync(path.join(folder, KEPT))) continue;
-    await sweepDisk(folder);
+    await sweepDisks(folder);
     rmSync(folder, { recursive: true, force: true });
   }
   await sweepRacks();

@@ -10,23 +10,31 @@ const TROUBLES = [
   'role-gone',
   'cut-off',
   'rack-cut',
+  'power-lost',
   'clock-back',
   'clock-ahead',
   'redis-stopped',
   'redis-slow',
   'redis-full',
+  'redis-forgets',
   'engine-hung',
   'engine-gone',
   'store-full',
   'store-readonly',
   'store-frozen',
+  'store-slow',
   'verifier-down',
   'verifier-rate-limited',
   'verifier-garbage',
 ] as const;
+const FOLDER_TROUBLES: ReadonlySet<string> = new Set(TROUBLES.filter((kind) => kind.startsWith('store-')));
+/** In place of those of the disk, where the store is an S3 server. */
+const S3_TROUBLES = ['s3-500', 's3-503', 's3-slow', 's3-silent', 's3-gone', 's3-cut', 's3-deaf', 's3-lies'] as const;
 
-export type FaultKind = (typeof KILLS)[number] | (typeof TROUBLES)[number];
-export const FAULT_KINDS: readonly FaultKind[] = [...KILLS, ...TROUBLES];
+export type FaultKind = (typeof KILLS)[number] | (typeof TROUBLES)[number] | (typeof S3_TROUBLES)[number];
+export const FAULT_KINDS: readonly FaultKind[] = [...KILLS, ...TROUBLES, ...S3_TROUBLES];
+export const STORES = ['folder', 's3'] as const;
+export type StoreKind = (typeof STORES)[number];
 
 export interface ChaosEvent {
   kind: FaultKind;
@@ -45,8 +53,17 @@ export interface ScheduleSize {
   troubles: number;
   /** Of these kinds alone; all where it is left out. */
   only?: readonly FaultKind[];
+  /** What the store is; a folder where it is left out. */
+  store?: StoreKind;
 }
 
+/** Those that kill nobody and can befall such a farm. */
+export function troublesOf(store: StoreKind): readonly FaultKind[] {
+  return store === 'folder' ? TROUBLES : [...TROUBLES.filter((kind) => !FOLDER_TROUBLES.has(kind)), ...S3_TROUBLES];
+}
+
+/** Begins when nothing else holds: a disk that somebody else stopped cannot lose its power. */
+export const ALONE: FaultKind = 'power-lost';
 const FIRST = 0.02;
 const LAST = 0.88;
 /** Longer than the queue's lock (8 s) and than a member's lease. */
@@ -56,13 +73,13 @@ const LONG_ONE_IN = 6;
 
 export function scheduleOf(seed: bigint, size: ScheduleSize): ChaosEvent[] {
   const draws = new Draws(seed);
-  const kinds = draws.shuffled([...killsOf(draws, size.kills), ...troublesOf(draws, size)]);
+  const kinds = draws.shuffled([...killsOf(draws, size.kills), ...drawTroubles(draws, size)]);
   return kinds.map((kind, i) => ({
     kind,
     at: FIRST + ((LAST - FIRST) * (i + draws.below(1_000) / 1_000)) / kinds.length,
     holdMs: holdOf(draws, kind),
     target: draws.below(2 ** 31),
-    overlaps: draws.below(4) === 0,
+    overlaps: draws.below(4) === 0 && kind !== ALONE,
   }));
 }
 
@@ -75,8 +92,8 @@ function killsOf(draws: Draws, count: number): FaultKind[] {
   });
 }
 
-function troublesOf(draws: Draws, { troubles, only }: ScheduleSize): FaultKind[] {
-  const choice = TROUBLES.filter((kind) => only === undefined || only.includes(kind));
+function drawTroubles(draws: Draws, { troubles, only, store = 'folder' }: ScheduleSize): FaultKind[] {
+  const choice = troublesOf(store).filter((kind) => only === undefined || only.includes(kind));
   const kinds: FaultKind[] = [];
   while (kinds.length < troubles && choice.length > 0) kinds.push(...draws.shuffled(choice));
   return kinds.slice(0, troubles);

@@ -36,8 +36,8 @@ export class Sight {
     this.top = this.startTop();
   }
 
-  /** What is not to be seen by then, each with what was there instead. `isOver`: nothing waits for anything any more. */
-  async missing(visible: Visible, isOver: () => Promise<boolean>): Promise<string[]> {
+  /** What is not to be seen by then, of a fault that began at `began`, each with what was there instead. `isOver`: nothing waits for anything any more. */
+  async missing(visible: Visible, began: number, isOver: () => Promise<boolean>): Promise<string[]> {
     const since = performance.now();
     const open = new Set((['status', 'top', 'log'] as const).filter((where) => visible[where] !== undefined));
     let shown = '';
@@ -48,7 +48,7 @@ export class Sight {
         if (visible.status?.test(shown)) open.delete('status');
       }
       for (const where of ['top', 'log'] as const)
-        if (open.has(where) && this.stands(where, visible[where] as RegExp, since)) open.delete(where);
+        if (open.has(where) && this.stands(where, visible[where] as RegExp, began)) open.delete(where);
       if (open.size === 0 || performance.now() - since > visible.withinMs) break;
       if (await isOver()) return [];
       await wait(LOOK_MS);

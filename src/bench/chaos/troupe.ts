@@ -2,6 +2,7 @@
 // One that ends is started again after a rest, as a service manager does; one that was felled stays down until it is raised.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { within } from '../../shared/within.ts';
@@ -80,12 +81,24 @@ export class Troupe {
     actor.felled = true;
     if (actor.timer !== null) clearTimeout(actor.timer);
     actor.timer = null;
-    actor.child?.kill('SIGKILL');
+    signalAll(actor.child, 'SIGKILL');
     await actor.ended;
   }
 
+  /** To all of its processes. */
   signal(name: string, signal: NodeJS.Signals): void {
-    this.actor(name).child?.kill(signal);
+    signalAll(this.actor(name).child, signal);
+  }
+
+  /** Processes that it has started: members are at work in them where it supervises its role. */
+  childrenOf(name: string): number[] {
+    const pid = this.pidOf(name);
+    if (pid === null) return [];
+    try {
+      return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+    } catch {
+      return [];
+    }
   }
 
   /** Asks all to drain; those who are still there after `graceMs` are named. */
@@ -93,7 +106,7 @@ export class Troupe {
     this.leaving = true;
     for (const actor of this.actors.values()) {
       if (actor.timer !== null) clearTimeout(actor.timer);
-      actor.child?.kill('SIGCONT');
+      signalAll(actor.child, 'SIGCONT');
       actor.child?.kill('SIGTERM');
     }
     const ends = [...this.actors.values()].map((actor) => actor.ended);
@@ -105,7 +118,7 @@ export class Troupe {
     this.leaving = true;
     for (const actor of this.actors.values()) {
       if (actor.timer !== null) clearTimeout(actor.timer);
-      actor.child?.kill('SIGKILL');
+      signalAll(actor.child, 'SIGKILL');
     }
     await Promise.all([...this.actors.values()].map((a) => a.ended));
   }
@@ -120,7 +133,8 @@ export class Troupe {
     const { part } = actor;
     this.starts++;
     const [command, ...args] = boundToUs([...part.prefix, process.execPath, MAIN, ...part.args]);
-    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: part.environment });
+    // A process group of its own: what it starts falls with it.
+    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: part.environment, detached: true });
     actor.child = child;
     createInterface({ input: child.stderr }).on('line', (line) => this.logs.add(part.name, line));
     actor.ended = new Promise((resolve) => {
@@ -138,5 +152,14 @@ export class Troupe {
       child.once('error', () => over(null, null));
       child.once('exit', over);
     });
+  }
+}
+
+function signalAll(child: ChildProcess | null, signal: NodeJS.Signals): void {
+  if (child?.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // gone already
   }
 }

@@ -2,12 +2,17 @@
 
 import { randomInt } from 'node:crypto';
 import { benchChaos, printChaos } from '../../bench/chaos/chaos.ts';
-import { FAULT_KINDS, type FaultKind } from '../../bench/chaos/schedule.ts';
-import { benchQueue, printQueue } from '../../bench/queue.ts';
+import { FAULT_KINDS, type FaultKind, STORES, type StoreKind, troublesOf } from '../../bench/chaos/schedule.ts';
+import { benchQueue } from '../../bench/queue.ts';
+import { GROUP } from '../../bench/queue-arms.ts';
+import { printQueue } from '../../bench/queue-print.ts';
 import { benchSandbox } from '../../bench/sandbox.ts';
 import { printSandbox } from '../../bench/sandbox-print.ts';
+import { benchScale } from '../../bench/scale.ts';
+import { printScale } from '../../bench/scale-print.ts';
 import { benchVerify } from '../../bench/verify.ts';
 import { printVerify } from '../../bench/verify-print.ts';
+import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { Interrupts } from '../interrupts.ts';
 
@@ -20,6 +25,7 @@ export interface BenchArguments {
   kills: number | null;
   faults: number | null;
   only: readonly string[];
+  store: string | null;
   members: number | null;
   minutes: number | null;
   full: boolean;
@@ -34,12 +40,12 @@ const BENCHES = new Map<string, Bench>([
   ['sandbox', sandbox],
   ['verify', async (args, _, signal) => print(args, await benchVerify(signal), printVerify)],
   ['queue', async (args, _, signal) => print(args, await benchQueue(signal), printQueue)],
+  ['scale', scale],
   ['chaos', chaos],
 ]);
 
 /** Interrupted, a bench ends what it started. */
 export async function bench(args: BenchArguments): Promise<number> {
-  if (args.name === 'scale') throw inputError('not_built', 'bench scale is not built yet');
   const wanted = BENCHES.get(args.name);
   if (!wanted)
     throw inputError(
@@ -70,19 +76,43 @@ async function sandbox(args: BenchArguments, _: Interrupts, signal: AbortSignal)
   return wrong > 0 || result.containers_left > 0 ? EXIT.unsound : EXIT.ok;
 }
 
-function kindOf(text: string): FaultKind {
-  const kind = FAULT_KINDS.find((known) => known === text);
-  if (kind === undefined) throw inputError('fault', `--only ${text} is no kind of fault`, FAULT_KINDS.join(', '));
-  return kind;
+async function scale(args: BenchArguments, _: Interrupts, signal: AbortSignal): Promise<number> {
+  const { store } = readConfig();
+  const s3 = store.startsWith('s3://') ? store : null;
+  if (args.members !== null && args.members % GROUP !== 0)
+    throw inputError('members', `--members ${args.members} is no multiple of ${GROUP}, the size of a group`);
+  const tell = (line: string): void => void process.stderr.write(`${line}\n`);
+  if (s3 === null) tell('no arm with S3: FARM_STORE does not begin with s3://');
+  return print(args, await benchScale({ members: args.members, s3, tell, signal }), printScale);
+}
+
+function kindOf(text: string, store: StoreKind): FaultKind {
+  const kinds = troublesOf(store);
+  const kind = kinds.find((known) => known === text);
+  if (kind !== undefined) return kind;
+  const elsewhere = FAULT_KINDS.some((known) => known === text && STORES.some((s) => troublesOf(s).includes(known)));
+  throw inputError(
+    'fault',
+    elsewhere ? `--only ${text} cannot befall a farm with --store ${store}` : `--only ${text} is no kind of fault`,
+    kinds.join(', '),
+  );
+}
+
+function storeOf(text: string | null): StoreKind {
+  const store = STORES.find((known) => known === (text ?? 'folder'));
+  if (store === undefined) throw inputError('store', `--store ${text} is no kind of store`, STORES.join(', '));
+  return store;
 }
 
 async function chaos(args: BenchArguments, interrupts: Interrupts, signal: AbortSignal): Promise<number> {
   const kills = args.kills ?? 12;
+  const store = storeOf(args.store);
   const report = await benchChaos({
     seed: args.seed ?? BigInt(randomInt(SEEDS)),
     kills,
     troubles: args.faults ?? Math.ceil(kills / 2),
-    ...(args.only.length === 0 ? {} : { only: args.only.map(kindOf) }),
+    ...(args.only.length === 0 ? {} : { only: args.only.map((text) => kindOf(text, store)) }),
+    store,
     members: args.members ?? Math.max(100, kills * 25),
     minutes: args.minutes ?? 30,
     tell: (line) => process.stderr.write(`${line}\n`),

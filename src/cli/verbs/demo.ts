@@ -1,5 +1,5 @@
 // `farm demo`: sets the machine up, then runs the main job on embedded defaults: real Redis, real sandboxes, the local
-// AmberTrace simulator over HTTP, a folder as the store. A new run each time.
+// AmberTrace simulator over HTTP, a folder as the store if no other is named. A new run each time.
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

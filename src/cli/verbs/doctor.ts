@@ -8,12 +8,13 @@ import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
 import { engineReport } from '../engine-report.ts';
 import { requireSandbox } from '../needs.ts';
+import { redisReport } from '../redis-report.ts';
 
 interface Finding {
   part: string;
   ok: boolean;
   found: string;
-  /** The next step, where something is missing. */
+  /** The next step, where something is missing; what is unwise, where nothing is. */
   hint?: string;
 }
 
@@ -35,9 +36,10 @@ export async function doctor(args: { json: boolean }): Promise<number> {
   return findings.every((f) => f.ok) ? EXIT.ok : EXIT.missing;
 }
 
-async function part(name: string, look: () => Promise<string>): Promise<Finding> {
+async function part(name: string, look: () => Promise<string | { found: string; hint?: string }>): Promise<Finding> {
   try {
-    return { part: name, ok: true, found: await look() };
+    const seen = await look();
+    return { part: name, ok: true, ...(typeof seen === 'string' ? { found: seen } : seen) };
   } catch (error) {
     const hint = error instanceof FarmError ? error.hint : undefined;
     return { part: name, ok: false, found: messageOf(error), ...(hint === undefined ? {} : { hint }) };
@@ -53,14 +55,13 @@ async function sandbox(config: Config): Promise<string> {
   return engineReport();
 }
 
-async function redis(config: Config): Promise<string> {
-  const { redis: connection, place } = await connectRedis(config);
+async function redis(config: Config): Promise<{ found: string; hint?: string }> {
+  const connected = await connectRedis(config);
   try {
-    const info = await connection.info();
-    const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '?';
-    return `${place.address}: version ${field('redis_version')}, AOF ${field('aof_enabled') === '1' ? 'on' : 'OFF: a crash loses the ledger'}, ${field('maxmemory_policy')}`;
+    const { warnings } = connected;
+    return { found: await redisReport(connected), ...(warnings.length === 0 ? {} : { hint: warnings.join('; ') }) };
   } finally {
-    connection.disconnect();
+    connected.redis.disconnect();
   }
 }
 

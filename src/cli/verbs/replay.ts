@@ -1,22 +1,14 @@
 // `farm replay FILE…|RUN`: plays recorded episodes again and compares everything that they say; of a run, every
 // completed member's trajectory, as its group record claims it.
 
-import { existsSync } from 'node:fs';
 import pLimit from 'p-limit';
 import { readConfig } from '../../shared/config.ts';
-import { EXIT, inputError } from '../../shared/errors.ts';
-import { groupRecordSchema } from '../../shared/group.ts';
-import { readContent } from '../../shared/store/content.ts';
-import { RUN_ID } from '../../shared/store/open.ts';
-import { resultsFromStore } from '../../shared/store/results.ts';
-import { isS3Address } from '../../shared/store/s3-address.ts';
-import { runPlacements } from '../../shared/store/shard-places.ts';
+import { EXIT } from '../../shared/errors.ts';
 import { parseTrajectory, type Trajectory } from '../../shared/trajectory.ts';
 import { type ReplayReport, replayTrajectory } from '../../workers/rollout/replay.ts';
 import { EpisodeBoxes } from '../episode-box.ts';
+import { openRecording, type RecordedEpisode, type Recording } from '../recorded-episodes.ts';
 import { rolloutSlots } from '../roles.ts';
-import { readTrajectory } from './show.ts';
-import { locate } from './verify-run.ts';
 
 interface Item {
   name: string;
@@ -25,8 +17,21 @@ interface Item {
 }
 
 export async function replay(args: { targets: string[]; json: boolean }): Promise<number> {
-  const items: Item[] = [];
-  for (const target of args.targets) items.push(...(await itemsOf(target)));
+  const recordings: Recording[] = [];
+  try {
+    const items: Item[] = [];
+    for (const target of args.targets) {
+      const recording = await openRecording(target);
+      recordings.push(recording);
+      for await (const episode of recording.episodes) items.push(await itemOf(recording, episode));
+    }
+    return await replayAll(items, args.json);
+  } finally {
+    for (const recording of recordings) await recording.close();
+  }
+}
+
+async function replayAll(items: readonly Item[], json: boolean): Promise<number> {
   const limit = pLimit(rolloutSlots());
   const controller = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -38,7 +43,7 @@ export async function replay(args: { targets: string[]; json: boolean }): Promis
     r.mismatches.map((m) => (items.length === 1 ? m : `${items[i]?.name}: ${m}`)),
   );
   const steps = reports.reduce((n, r) => n + r.steps, 0);
-  if (args.json) process.stdout.write(`${JSON.stringify({ ok, steps, episodes: items.length, mismatches })}\n`);
+  if (json) process.stdout.write(`${JSON.stringify({ ok, steps, episodes: items.length, mismatches })}\n`);
   else {
     process.stdout.write(
       ok
@@ -67,33 +72,20 @@ async function replayOne(item: Item, signal: AbortSignal): Promise<ReplayReport>
   }
 }
 
-async function itemsOf(target: string): Promise<Item[]> {
-  const folder = existsSync(`${target}/manifest.json`) || existsSync(`${target}/shards`);
-  if (existsSync(target) && !folder) {
-    const trajectory = readTrajectory(target);
-    return [{ name: target, load: async () => trajectory, expected: {} }];
+async function itemOf({ run }: Recording, { name, load, of }: RecordedEpisode): Promise<Item> {
+  if (of === null) {
+    // A file that is no trajectory is refused before anything is played.
+    const trajectory = parseTrajectory(await load(), name);
+    return { name, load: async () => trajectory, expected: {} };
   }
-  if (!folder && !RUN_ID.test(target) && !isS3Address(target))
-    throw inputError('unknown_target', `${target} is neither a file nor a run`);
-  const { store, run } = await locate(target);
-  const items: Item[] = [];
-  const places = await runPlacements(store, run);
-  for await (const { line } of resultsFromStore(store, run, 0)) {
-    const record = groupRecordSchema.parse(JSON.parse(line));
-    for (const member of record.members) {
-      if (member.status !== 'completed') continue;
-      const { trajectory: claim, components, certificate, steps } = member;
-      const name = `${record.task_id}/${member.member}`;
-      items.push({
-        name,
-        load: async () => parseTrajectory(await readContent(store, claim, places.get(claim.sha256)), `${run} ${name}`),
-        expected: {
-          envId: certificate.env,
-          steps,
-          ...(components.env === undefined ? {} : { totalReward: components.env }),
-        },
-      });
-    }
-  }
-  return items;
+  const { components, certificate, steps } = of.member;
+  return {
+    name,
+    load: async () => parseTrajectory(await load(), `${run} ${name}`),
+    expected: {
+      envId: certificate.env,
+      steps,
+      ...(components.env === undefined ? {} : { totalReward: components.env }),
+    },
+  };
 }

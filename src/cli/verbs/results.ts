@@ -3,8 +3,9 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../shared/config.ts';
-import { EXIT, inputError } from '../../shared/errors.ts';
+import { EXIT, inputError, missingError } from '../../shared/errors.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import type { ResultLine } from '../../shared/store/results.ts';
 import { openResults } from '../results-reader.ts';
 
 const FOLLOW_MS = 200;
@@ -18,19 +19,23 @@ export async function results(args: { run: string; after: string | null; follow:
     if (args.after !== null) {
       const at = await reader.seqOf(args.after);
       if ('fault' in at)
-        throw inputError(
-          'cursor',
-          `--after: the cursor ${JSON.stringify(args.after)} ${at.fault}`,
-          'take the "cursor" of a record of this run',
-        );
+        throw inputError(at.code, `--after: the cursor ${JSON.stringify(args.after)} ${at.fault}`, at.hint);
       seq = at.seq;
     }
+    let last: ResultLine | null = null;
     for (;;) {
       const over = await reader.isOver();
+      if (last !== null && !(await reader.stands(last)))
+        throw missingError(
+          'cursor_lost',
+          'Redis came back with less than it had acknowledged: the last groups that were printed are done anew',
+          'go on after an earlier cursor',
+        );
       for await (const row of reader.after(seq)) {
         if (!process.stdout.write(`${row.line}\n`))
           await new Promise<void>((resolve) => process.stdout.once('drain', () => resolve()));
         seq = row.seq;
+        last = row;
       }
       if (!args.follow || over) return EXIT.ok;
       await wait(FOLLOW_MS);

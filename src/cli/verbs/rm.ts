@@ -1,12 +1,13 @@
 // `farm rm RUN`: deletes a run's records and what only it claims, in the store and in Redis.
 
-import type { Redis } from 'ioredis';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, inputError } from '../../shared/errors.ts';
 import { forgetRun, knownRuns } from '../../shared/ledger/known-runs.ts';
+import { isOtherVersion } from '../../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
-import { readSettings } from '../../shared/ledger/run-settings.ts';
-import { isKnownDead, processIdentity } from '../../shared/process-identity.ts';
+import { type RunSettings, readSettings } from '../../shared/ledger/run-settings.ts';
+import { isKnownAlive, isKnownDead, processIdentity } from '../../shared/process-identity.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import type { RunRoots } from '../../shared/store/run-claims.ts';
 import { removeRun } from '../../shared/store/run-removal.ts';
@@ -41,7 +42,13 @@ export async function rm(args: { run: string }): Promise<number> {
 
 /** Whether the run's lease is ours: whether another one's still holds is for the ledger to say, by its own clock. */
 async function held(ledger: RunLedger, driver: string): Promise<boolean> {
-  return 'epoch' in (await ledger.drive(processIdentity(), isKnownDead(driver) ? driver : ''));
+  try {
+    return 'epoch' in (await ledger.drive(processIdentity(), isKnownDead(driver) ? driver : ''));
+  } catch (error) {
+    // Another version's ledger has no lease that we can read: whether its driver lives is known on this machine alone.
+    if (isOtherVersion(error)) return !isKnownAlive(driver);
+    throw error;
+  }
 }
 
 async function remove(redis: Redis, store: Store, run: string, settings: string | undefined): Promise<void> {
@@ -62,6 +69,13 @@ async function remove(redis: Redis, store: Store, run: string, settings: string 
 /** What an unfinished run claims beside its shards. */
 export function rootsOf(text: string | undefined): RunRoots | null {
   if (text === undefined) return null;
-  const { plan, documentSha256 } = readSettings(text);
+  let settings: RunSettings;
+  try {
+    settings = readSettings(text);
+  } catch {
+    // Another version's: what only it claims is left to gc.
+    return null;
+  }
+  const { plan, documentSha256 } = settings;
   return { plan, inputs: [{ key: `sha256/${documentSha256}`, sha256: documentSha256, bytes: 0 }] };
 }

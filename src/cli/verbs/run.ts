@@ -28,7 +28,7 @@ import { requireSandbox } from '../needs.ts';
 import { Progress } from '../progress.ts';
 import { ordersFor } from '../roles.ts';
 import { Screen } from '../screen.ts';
-import { Supervisor } from '../supervisor.ts';
+import { POISON_DEATHS, Supervisor } from '../supervisor.ts';
 
 export interface RunArguments {
   spec: string;
@@ -159,7 +159,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
         environment,
         log,
         lines: screen.lines,
-        onDeath: (worker, signature) => opened.ledger.bury(worker, signature, 3).then(() => {}),
+        onDeath: (worker, signature) => opened.ledger.bury(worker, signature, POISON_DEATHS).then(() => {}),
       });
     }
     interrupts.onForce(() => supervisor?.kill());

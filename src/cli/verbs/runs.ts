@@ -3,7 +3,7 @@
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
-import { readStatus } from '../../shared/ledger/run-status.ts';
+import { readStatus, unreadable } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
 import { runsInStore } from '../../shared/store/run-claims.ts';
@@ -18,7 +18,7 @@ export async function runs(args: { json: boolean }): Promise<number> {
     const names = new Set([...(await knownRuns(redis, null)), ...(await runsInStore(store))]);
     const rows = [];
     for (const run of [...names].sort())
-      rows.push((await readStatus(redis, run)) ?? (await finishedStatus(config, run)));
+      rows.push((await readStatus(redis, run).catch(unreadable(run))) ?? (await finishedStatus(config, run)));
     const found = rows.filter((row) => row !== null);
     if (args.json) process.stdout.write(`${JSON.stringify(found)}\n`);
     else for (const row of found) process.stdout.write(`${line(row)}\n`);

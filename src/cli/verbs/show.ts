@@ -1,12 +1,12 @@
 // `farm show FILE`: what a trajectory file says, and whether it agrees with itself; no environment is needed.
 
-import { readFileSync } from 'node:fs';
-import { EXIT, inputError, messageOf } from '../../shared/errors.ts';
+import { EXIT } from '../../shared/errors.ts';
 import type { Value } from '../../shared/json/value.ts';
 import { readSpec } from '../../shared/python/format-spec.ts';
 import { formatFloat, formatInteger } from '../../shared/python/number-format.ts';
 import { str } from '../../shared/python/text.ts';
 import { fingerprint, integrityMismatches, parseTrajectory, type Trajectory } from '../../shared/trajectory.ts';
+import { readNamedFile } from '../named-file.ts';
 
 export async function show(args: { file: string }): Promise<number> {
   const trajectory = readTrajectory(args.file);
@@ -39,11 +39,5 @@ function signed(total: Value): string {
 
 /** Throws FarmError (exit 2) for a file that cannot be read or is no trajectory. */
 export function readTrajectory(file: string): Trajectory {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    throw inputError('file_unreadable', `${file} cannot be read: ${messageOf(error)}`);
-  }
-  return parseTrajectory(bytes, file);
+  return parseTrajectory(readNamedFile(file), file);
 }

@@ -4,8 +4,10 @@
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
-import type { RunStatus } from '../../shared/ledger/run-status.ts';
+import { type RunStatus, unreadable } from '../../shared/ledger/run-status.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { SLOW_MS } from '../../shared/redis/silence.ts';
 import { type RunView, readRun } from '../run-view.ts';
 import { finishedStatus, unknownRun } from '../stored-run.ts';
 
@@ -14,20 +16,28 @@ export async function status(args: { run: string | null; json: boolean }): Promi
   const { redis } = await connectRedis(config);
   try {
     if (args.run === null) {
-      const all = (await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run)))).filter(
-        (s) => s !== null,
-      );
+      const all = (
+        await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run).catch(unreadable(run))))
+      ).filter((s) => s !== null);
       if (args.json) process.stdout.write(`${JSON.stringify(all)}\n`);
       else for (const s of all) process.stdout.write(`${line(s)}\n`);
       return EXIT.ok;
     }
     const found = (await readRun(redis, args.run)) ?? (await finishedStatus(config, args.run));
     if (found === null) throw unknownRun(args.run);
-    process.stdout.write(args.json ? `${JSON.stringify(found)}\n` : people(found));
+    process.stdout.write(args.json ? `${JSON.stringify(found)}\n` : `${people(found)}${await slowRedis(redis)}`);
     return EXIT.ok;
   } finally {
     redis.disconnect();
   }
+}
+
+/** A line where Redis takes its time to answer: then everything waits for it. */
+export async function slowRedis(redis: Redis): Promise<string> {
+  const asked = performance.now();
+  await redis.ping();
+  const ms = Math.round(performance.now() - asked);
+  return ms < SLOW_MS ? '' : `  Redis takes ${ms} ms to answer: everything waits for it\n`;
 }
 
 export function line(s: RunStatus): string {

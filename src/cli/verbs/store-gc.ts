@@ -1,12 +1,12 @@
 // `farm store gc`: removes what no run claims and is older than a week, and uploads that were cut short. The ledger is
 // asked which runs are unfinished: what those have put stays.
 
-import type { Redis } from 'ioredis';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
-import { readSettings } from '../../shared/ledger/run-settings.ts';
+import { storeAddressOf } from '../../shared/ledger/run-settings.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { collectGarbage, type UnfinishedRun } from '../../shared/store/garbage.ts';
 import { mayBeOneStore, openStoreAddress } from '../../shared/store/open.ts';
@@ -45,7 +45,7 @@ async function unfinishedRuns(redis: Redis, address: string): Promise<Unfinished
     const { settings, manifest, opened_at: opened } = await new RunLedger(redis, run).fields();
     const roots = rootsOf(settings);
     if (settings === undefined || roots === null || manifest !== undefined) continue;
-    if (!mayBeOneStore(readSettings(settings).store, address)) continue;
+    if (!mayBeOneStore(storeAddressOf(settings) ?? address, address)) continue;
     unfinished.push({ run, roots, openedAt: opened === undefined ? null : Number(opened) });
   }
   return unfinished;

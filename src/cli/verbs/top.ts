@@ -5,13 +5,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, messageOf } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
+import { unreadable } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { readRun } from '../run-view.ts';
-import { people } from './status.ts';
+import { people, slowRedis } from './status.ts';
 
 const EVERY_MS = 1_000;
 /** Less than the other commands': a live view shows soon that it is none. */
 const ANSWER_MS = 2_000;
+const VIEW_MS = 8_000;
 
 export async function top(): Promise<number> {
   const { redis, place } = await connectRedis(readConfig());
@@ -24,7 +26,9 @@ export async function top(): Promise<number> {
       const asked = performance.now();
       let text: string;
       try {
-        text = await Promise.race([view(redis), silence(gone.signal)]);
+        const slow = await Promise.race([slowRedis(redis), silence(ANSWER_MS, gone.signal)]);
+        // One that answers, and slowly, is asked many things.
+        text = (await Promise.race([view(redis), silence(VIEW_MS, gone.signal)])) + slow;
         silentSince = null;
       } catch (error) {
         silentSince ??= asked;
@@ -40,13 +44,15 @@ export async function top(): Promise<number> {
   }
 }
 
-async function silence(signal: AbortSignal): Promise<never> {
-  await wait(ANSWER_MS, undefined, { signal }).catch(() => {});
-  throw new Error(`no answer for ${ANSWER_MS / 1000} s`);
+async function silence(ms: number, signal: AbortSignal): Promise<never> {
+  await wait(ms, undefined, { signal }).catch(() => {});
+  throw new Error(`no answer for ${ms / 1000} s`);
 }
 
 async function view(redis: Parameters<typeof readRun>[0]): Promise<string> {
-  const all = await Promise.all((await knownRuns(redis, null)).map((run) => readRun(redis, run)));
+  const all = await Promise.all(
+    (await knownRuns(redis, null)).map((run) => readRun(redis, run).catch(unreadable(run))),
+  );
   const live = all.filter((s) => s !== null && s.state !== 'done' && s.state !== 'cancelled').filter((s) => s !== null);
   return live.length > 0 ? live.map(people).join('\n') : 'nothing is at work\n';
 }

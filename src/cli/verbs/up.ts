@@ -4,7 +4,6 @@
 import { Adopter } from '../../producer/adopter.ts';
 import { readConfig } from '../../shared/config.ts';
 import type { Slots } from '../../shared/lane.ts';
-import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import { openLog } from '../../shared/log.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
@@ -12,7 +11,7 @@ import { tellSilence } from '../../shared/redis/silence.ts';
 import { GatewayChild } from '../gateway-child.ts';
 import { Interrupts } from '../interrupts.ts';
 import { ordersFor } from '../roles.ts';
-import { DRAIN_MS, Supervisor } from '../supervisor.ts';
+import { buryIn, DRAIN_MS, Supervisor } from '../supervisor.ts';
 
 export interface UpArguments {
   rollout: number | Slots | null;
@@ -40,9 +39,7 @@ export async function up(args: UpArguments): Promise<number> {
     environment: {},
     log,
     lines: (text) => process.stderr.write(text),
-    onDeath: async (worker, signature) => {
-      for (const run of await adopter.runs()) await new RunLedger(redis, run).bury(worker, signature, 3);
-    },
+    onDeath: (worker, signature) => buryIn(redis, SHARED_REALM, worker, signature),
   });
   process.stderr.write(`farm: up on ${place.address}; Ctrl-C drains, twice stops\n`);
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, inputError } from '../../shared/errors.ts';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
-import { readSettings } from '../../shared/ledger/run-settings.ts';
+import { storeAddressOf } from '../../shared/ledger/run-settings.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { openStoreAddress, RUN_ID, splitRunAddress } from '../../shared/store/open.ts';
 import { isS3Address } from '../../shared/store/s3-address.ts';
@@ -47,7 +47,7 @@ export async function locate(target: string): Promise<{ store: Store; run: strin
   const { redis } = await connectRedis(config);
   try {
     const text = await new RunLedger(redis, target).field('settings');
-    const store = await openStoreAddress(text === null ? config.store : readSettings(text).store);
+    const store = await openStoreAddress(storeAddressOf(text) ?? config.store);
     if (text === null && !(await hasRun(store, target))) throw unknownRun(target);
     return { store, run: target };
   } finally {

@@ -3,7 +3,7 @@
 -- Keys, in the hash slot of KEYS[1] = farm:{fleet REALM}
 --   :LANE  hash  run -> 'out grant want turn until': members it has in the window, places granted and not yet fetched,
 --                members it would put in besides, its place in the round, and the time (ms) at which it is forgotten.
---                '#turn' counts the turns. The key is gone when no run is in it.
+--                '#turn' counts the turns, '#pace' is how many members end in a second. The key is gone when no run is in it.
 
 local K = KEYS[1]
 

@@ -1,12 +1,12 @@
 // The fleet's window: how many members of all runs of a realm may be queued or at work at once, about one and a half
-// times the live slots of each lane, dealt to the runs in turns (deal.lua). A run's `in_flight` is a cap and no right: the
+// times the live slots of each lane, or what a quick lane plays in a moment, dealt to the runs in turns (deal.lua). A run's `in_flight` is a cap and no right: the
 // rest of a sweep stays out of the queue, and a small run that comes later gets its share with the next places that
 // fall free. What a run holds is leased: with its driver gone it is everybody's again.
 
-import type { Redis } from 'ioredis';
 import { type Lane, MEMBER_LANES, type MemberLane } from '../lane.ts';
 import { runKey } from '../ledger/script.ts';
 import { present } from '../presence.ts';
+import type { Redis } from '../redis/client.ts';
 import { openRedis, type RedisPlace } from '../redis/connect.ts';
 import { loadScript } from '../redis/script.ts';
 
@@ -16,6 +16,10 @@ const DEAL = loadScript(new URL('.', import.meta.url), 'deal', { allowOom: true 
 const AHEAD = 1.5;
 /** A light job carries several members: two such jobs wait, at least. */
 const LIGHT_AHEAD = 16;
+/** What light members of a lane that is quick end in so much time may wait ahead of the slots: a run that comes later waits no longer for it. */
+const PACE_MS = 250;
+/** And no more than so many for a slot. */
+const LIGHT_MOST = 64;
 /** Before any worker is there: enough for the first one to begin with. */
 const FIRST = 8;
 /** A driver asks ten times a second. */
@@ -32,13 +36,19 @@ export interface Ask {
   want: number;
 }
 
-/** Members that may be queued or at work in a lane of so many live slots. */
+/** Members that may be queued or at work in a lane of so many live slots, however slow they are. */
 export function windowOf(lane: MemberLane, slots: number): number {
   if (slots === 0) return FIRST;
   return Math.max(Math.ceil(AHEAD * slots), lane === 'light' ? slots + LIGHT_AHEAD : 0);
 }
 
+function mostOf(lane: MemberLane, slots: number): number {
+  return lane === 'light' ? LIGHT_MOST * slots : 0;
+}
+
 export class Fleet {
+  /** Light members that end in a second, all runs' together, as the last deal said. */
+  lightPace = 0;
   private readonly redis: Redis;
   private readonly place: RedisPlace;
   private readonly realm: string;
@@ -61,11 +71,18 @@ export class Fleet {
     const args = asks.flatMap(({ lane, out, want }) => [
       lane,
       windowOf(lane, this.slots[lane]),
+      mostOf(lane, this.slots[lane]),
       out,
       Math.max(0, want),
     ]);
-    const dealt = (await DEAL.call(this.redis, fleetKey(this.realm), [run, this.leaseMs, ...args])) as number[];
-    return { rollout: 0, light: 0, verify: 0, ...Object.fromEntries(asks.map(({ lane }, i) => [lane, dealt[i] ?? 0])) };
+    const head = [run, this.leaseMs, PACE_MS];
+    const dealt = (await DEAL.call(this.redis, fleetKey(this.realm), [...head, ...args])) as number[];
+    const places = { rollout: 0, light: 0, verify: 0 };
+    for (const [i, { lane }] of asks.entries()) {
+      places[lane] = dealt[2 * i] ?? 0;
+      if (lane === 'light') this.lightPace = dealt[2 * i + 1] ?? 0;
+    }
+    return places;
   }
 
   /** Calls `wake` when places of the run have fallen free (`out` are left), or were dealt to it. */
@@ -112,7 +129,14 @@ export async function liveSlots(redis: Redis, realm: string): Promise<Record<Lan
 /** Runs that have members in a lane's window or wait for a place in it. */
 export async function runsInLane(redis: Redis, realm: string, lane: MemberLane): Promise<string[]> {
   const names = await redis.hkeys(`${fleetKey(realm)}:${lane}`);
-  return names.filter((name) => name !== '#turn').sort();
+  return names.filter((name) => !name.startsWith('#')).sort();
+}
+
+/** The window as it is now, for people. */
+export async function windowNow(redis: Redis, realm: string, lane: MemberLane, slots: number): Promise<number> {
+  const paced = await redis.hget(`${fleetKey(realm)}:${lane}`, '#pace');
+  const ahead = Math.floor((Number(paced?.split(' ')[0] ?? 0) * PACE_MS) / 1000);
+  return Math.max(windowOf(lane, slots), Math.min(mostOf(lane, slots), ahead));
 }
 
 export function fleetKey(realm: string): string {

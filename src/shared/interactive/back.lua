@@ -1,5 +1,6 @@
 -- A worker gives a sample back: its box was lost (it is tried once more, elsewhere if there is somebody), or the worker stops.
 -- ARGV  1 id  2 token  3 tries that it may have, 0: not counted  4 signature  5 outcome if that was the last
+-- Gives 1, or 0 if the token does not hold the sample any more.
 local id = ARGV[1]
 local call, gate, token = unpack(redis.call('HMGET', sample(id), 'call', 'gate', 'token'))
 if token ~= ARGV[2] then return 0 end

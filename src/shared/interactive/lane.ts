@@ -2,7 +2,7 @@
 // store. Its whole state is in Redis, renewed by those who need it and gone by itself without them; the scripts and the
 // states of a sample stand in common.lua. Gateways submit and are told, workers take and settle.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
 import { loadScript } from '../redis/script.ts';
 
 /** The payload's major: workers of another major never see the sample. */

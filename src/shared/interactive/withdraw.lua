@@ -1,5 +1,6 @@
 -- Nobody waits for these samples any more.
 -- ARGV  1 call  2 '1': nor for any other of the call  then ID, …
+-- Gives 1.
 local call = ARGV[1]
 local line = K .. ':w:' .. call
 for i = 3, #ARGV do

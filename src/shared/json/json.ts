@@ -258,6 +258,8 @@ export interface WriteOptions {
   sortKeys?: boolean;
   /** `json.dumps(indent=n)`. */
   indent?: number;
+  /** With `indent`: so many levels deep the value stands in what surrounds it. */
+  level?: number;
   /** `json.dumps(separators=(",", ":"))`, for what only we read. */
   compact?: boolean;
 }
@@ -300,7 +302,7 @@ export function dumpJson(value: Value, options: WriteOptions = {}): string {
     if (options.indent !== undefined) out += `\n${' '.repeat(options.indent * level)}`;
     out += close;
   };
-  write(value, 0);
+  write(value, options.level ?? 0);
   return out;
 }
 

@@ -2,7 +2,7 @@
 -- rewards, texts and blobs pass through untouched: this file never parses a number that a completion earned.
 --
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
---   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, server (run_id and replid of the Redis
+--   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, version of this layout, server (run_id and replid of the Redis
 --                       whose ledger was last compared with the store)
 --   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
 --                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
@@ -26,6 +26,11 @@ local RUN = K .. ':run'
 
 local function int(v)
   return tonumber(v or '0') or 0
+end
+
+-- Calls a command on `key` with a list of arguments of any length: one call for many members costs little more than for one.
+local function call_all(command, key, args)
+  for i = 1, #args, 1000 do redis.call(command, key, unpack(args, i, math.min(i + 999, #args))) end
 end
 
 local function group_key(g)
@@ -68,13 +73,6 @@ local function lane_of(stage, group_lane)
   return group_lane or 'rollout'
 end
 
--- Member m has a place from now on, and is looked at again at time t.
-local function take_place(g, m, lane, t)
-  redis.call('HSET', group_key(g), m .. '.q', lane)
-  redis.call('HINCRBY', RUN, 'out:' .. lane, 1)
-  redis.call('ZADD', K .. ':live', t, g .. '-' .. m)
-end
-
 -- The driver is woken when a sixth of what is out has come back: before the queue is empty, and not for each.
 local function set_wake(lane, out)
   redis.call('HSET', RUN, 'wake:' .. lane, out - math.max(1, math.floor(out / 6)))
@@ -98,17 +96,23 @@ local function leave_place(g, m)
   count_out(lane, 1)
 end
 
--- Closes group g once: the stream entry has every member's text, made here only for those who have none.
-local function close_group(g, by, cause)
-  local key = group_key(g)
-  local flat = redis.call('HGETALL', key)
-  if #flat == 0 then return end
+-- Closes group g once: the stream entry has every member's text, made here only for those who have none. `fresh`: by
+-- member, {text, blobs} of outcomes that are taken in this step and were not written into the group's hash.
+local function close_group(g, by, cause, fresh, count)
+  local key, size = group_key(g), int(run_field('size'))
   local f = {}
-  for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
-  local size = int(run_field('size'))
+  if count == size then
+    f['task'] = redis.call('HGET', key, 'task')
+  else
+    local flat = redis.call('HGETALL', key)
+    for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
+  end
+  if not f['task'] then return end
   local texts, blobs, missing, freed = {}, {}, 0, {}
   for m = 0, size - 1 do
-    local text = f[m .. '.o']
+    local new = fresh and fresh[tostring(m)]
+    local text, blob = f[m .. '.o'], f[m .. '.b']
+    if new then text, blob = new[1], new[2] end
     if not text then
       local attempts = int(f[m .. '.n']) > 0 and int(f[m .. '.a']) + 1 or 0
       text = '{"member":' .. m .. ',"status":"no_result","cause":"' .. cause .. '","detail":"","attempts":' .. attempts .. '}'
@@ -123,7 +127,7 @@ local function close_group(g, by, cause)
       end
     end
     texts[m + 1] = text
-    if f[m .. '.b'] then blobs[#blobs + 1] = f[m .. '.b'] end
+    if blob then blobs[#blobs + 1] = blob end
   end
   for lane, n in pairs(freed) do count_out(lane, n) end
   if missing > 0 then
@@ -140,24 +144,50 @@ local function close_group(g, by, cause)
   redis.call('PUBLISH', K .. ':closed', seq)
 end
 
--- Takes the outcome of member m, whose right to speak has been checked, and closes the group if that was all it waited for.
-local function settle(g, m, status, text, blobs, cause)
-  local key = group_key(g)
-  redis.call('HDEL', key, m .. '.t', m .. '.l', m .. '.w', m .. '.c', m .. '.p', m .. '.b', m .. '.i', m .. '.ds', m .. '.dn', m .. '.da')
-  redis.call('HSET', key, m .. '.o', text, m .. '.s', 'accepted')
-  if blobs ~= '' then redis.call('HSET', key, m .. '.b', blobs) end
-  leave_place(g, m)
-  redis.call('ZREM', K .. ':flight', g .. '-' .. m)
-  redis.call('HINCRBY', RUN, 'accepted', 1)
-  redis.call('HINCRBY', RUN, status, 1)
-  if status == 'no_result' then count_cause(cause) end
-  local left = redis.call('HINCRBY', key, 'left', -1)
-  local done = redis.call('HINCRBY', key, 'done', status == 'completed' and 1 or 0)
-  if left == 0 then
-    close_group(g, 'all', '')
-  elseif run_field('close') == 'at_least' and done >= int(run_field('at_least')) then
-    close_group(g, 'at_least', 'group_closed')
+-- Takes outcomes of different members of group g, whose right to speak has been checked, one after another, and closes the
+-- group at the one that was all it waited for. Each is {m, status, text, blobs, cause}.
+-- Gives how many were taken, and whether the group is closed: those behind come too late.
+local function settle_all(g, outcomes)
+  local key, fields = group_key(g), {'left', 'done'}
+  for i, o in ipairs(outcomes) do fields[i + 2] = o[1] .. '.q' end
+  local f = redis.call('HMGET', key, unpack(fields))
+  local left, done = int(f[1]), int(f[2])
+  local enough = run_field('close') == 'at_least' and int(run_field('at_least')) or math.huge
+  local taken, by, ids, fresh, freed, counts = 0, nil, {}, {}, {}, {}
+  for i, o in ipairs(outcomes) do
+    local m, status, lane = o[1], o[2], f[i + 2]
+    taken, left = i, left - 1
+    counts[status] = (counts[status] or 0) + 1
+    if status == 'completed' then done = done + 1 else count_cause(o[5]) end
+    ids[i], fresh[m] = g .. '-' .. m, { o[3], o[4] }
+    if lane then freed[lane] = (freed[lane] or 0) + 1 end
+    if left == 0 then by = 'all' elseif done >= enough then by = 'at_least' end
+    if by then break end
   end
+  redis.call('ZREM', K .. ':live', unpack(ids))
+  redis.call('ZREM', K .. ':flight', unpack(ids))
+  for lane, n in pairs(freed) do count_out(lane, n) end
+  redis.call('HINCRBY', RUN, 'accepted', taken)
+  for status, n in pairs(counts) do redis.call('HINCRBY', RUN, status, n) end
+  if by then
+    close_group(g, by, by == 'all' and '' or 'group_closed', fresh, taken)
+    return taken, true
+  end
+  local gone, kept = {}, {'left', left, 'done', done}
+  for i = 1, taken do
+    local m, text, blobs = outcomes[i][1], outcomes[i][3], outcomes[i][4]
+    for _, name in ipairs({'.t', '.l', '.w', '.c', '.p', '.b', '.i', '.q', '.ds', '.dn', '.da'}) do gone[#gone + 1] = m .. name end
+    kept[#kept + 1], kept[#kept + 2] = m .. '.o', text
+    kept[#kept + 1], kept[#kept + 2] = m .. '.s', 'accepted'
+    if blobs ~= '' then kept[#kept + 1], kept[#kept + 2] = m .. '.b', blobs end
+  end
+  call_all('HDEL', key, gone)
+  call_all('HSET', key, kept)
+  return taken, false
+end
+
+local function settle(g, m, status, text, blobs, cause)
+  settle_all(g, {{ m, status, text, blobs, cause }})
 end
 
 -- The holder of `token` may speak for member m; anyone else leaves evidence, and is told what became of it.

@@ -1,6 +1,7 @@
 // The runs that this Redis knows, with the realm in which each is worked on. An index only: the run's own hash is the truth.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
+import { mastersOf } from '../redis/nodes.ts';
 import { runKey } from './script.ts';
 
 const KEY = 'farm:runs';
@@ -25,17 +26,15 @@ export async function knownRuns(redis: Redis, realm: string | null): Promise<str
 
 /** Forgets a run and deletes everything that the ledger has of it. */
 export async function forgetRun(redis: Redis, run: string): Promise<void> {
-  let cursor = '0';
-  do {
-    const [next, keys] = await redis.scan(
-      cursor,
-      'MATCH',
-      `${runKey(run).replace(/[[\]*?\\]/g, '\\$&')}:*`,
-      'COUNT',
-      1_000,
-    );
-    cursor = next;
-    if (keys.length > 0) await redis.unlink(...keys);
-  } while (cursor !== '0');
+  const pattern = `${runKey(run).replace(/[[\]*?\\]/g, '\\$&')}:*`;
+  // They lie on one node of a cluster; which one may change while this is at work.
+  for (const master of mastersOf(redis)) {
+    let cursor = '0';
+    do {
+      const [next, keys] = await master.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
+      cursor = next;
+      if (keys.length > 0) await redis.unlink(...keys);
+    } while (cursor !== '0');
+  }
   await redis.hdel(KEY, run);
 }

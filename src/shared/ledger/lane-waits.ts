@@ -1,9 +1,9 @@
 // What the members of a run wait for that no worker has begun: a place in the fleet's window, a slot, or a worker at
 // all. One line a lane, about its next member.
 
-import type { Redis } from 'ioredis';
-import { liveSlots, runsInLane, windowOf } from '../fleet/fleet.ts';
+import { liveSlots, runsInLane, windowNow } from '../fleet/fleet.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
+import type { Redis } from '../redis/client.ts';
 import { runKey } from './script.ts';
 
 export interface LaneWait {
@@ -29,7 +29,8 @@ export async function readLaneWaits(
     const none = slots[lane] === 0 ? `waiting for a worker: none here has ${lane} slots` : null;
     if (next !== undefined) {
       const runs = (await runsInLane(redis, realm, lane)).length;
-      const share = `${windowOf(lane, slots[lane])} for ${slots[lane]} slots, ${out[lane]} are this run's, runs that share them: ${runs}`;
+      const window = await windowNow(redis, realm, lane, slots[lane]);
+      const share = `${window} for ${slots[lane]} slots, ${out[lane]} are this run's, runs that share them: ${runs}`;
       waits.push({ ...next, phase: none ?? `waiting for one of the fleet's ${lane} places (${share})` });
     } else if (out[lane] > 0 && begun === 0) {
       const [queued] = await first(redis, `${key}:live`);

@@ -2,15 +2,17 @@
 // accepted. Every write carries the attempt's fencing token; what comes late is told so, kept as evidence and never counted.
 
 import { randomBytes } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import type { Cause, Member } from '../outcome.ts';
 import { type Place, placeSchema } from '../plan/plan.ts';
+import type { Redis } from '../redis/client.ts';
 import { type Blob, packBlobs, unpackBlobs } from './blob.ts';
 import { defineScript } from './script.ts';
 
 /** A member's lease, renewed every second: an event loop that stalls for six loses nothing, and take-over after a death stays within 10 s. */
 export const LEASE_MS = 7_500;
 export const BEAT_MS = 1_000;
+
+const TOKEN_BYTES = 16;
 
 const BEGIN = defineScript('begin', { allowOom: true });
 const BEAT = defineScript('beat', { allowOom: true });
@@ -95,12 +97,17 @@ export class MemberLedger {
     stage: Stage,
     company = IN_COMPANY,
   ): Promise<(Attempt | { refused: string })[]> {
-    const ids = members.map(({ group, member }) => ({ run, group, member, token: randomBytes(16).toString('hex') }));
+    const tokens = randomBytes(TOKEN_BYTES * members.length).toString('hex');
+    const tokenOf = (i: number): string => tokens.slice(2 * TOKEN_BYTES * i, 2 * TOKEN_BYTES * (i + 1));
+    const ids = members.map(({ group, member }, i) => ({ run, group, member, token: tokenOf(i) }));
     const args = ids.flatMap(({ group, member, token }) => [group, member, token]);
     const how = [company.alone ? 1 : 0, company.suspects ? 1 : 0];
     const head = [stage, this.worker, LEASE_MS, ...how];
-    const answers = (await BEGIN.callBuffer(this.redis, run, [...head, ...args])) as Buffer[][];
-    return ids.map((id, i) => attemptOf(id, answers[i] ?? []));
+    // Blobs are there only in what was rolled.
+    const call = stage === 'verify' ? BEGIN.callBuffer : BEGIN.call;
+    const answers = (await call(this.redis, run, [...head, ...args])) as (string | Buffer)[][];
+    const task = { taskId: '', place: null as Place | null };
+    return ids.map((id, i) => attemptOf(id, answers[i] ?? [], task));
   }
 
   /** Something begins to work beside an attempt that was begun alone. */
@@ -164,24 +171,29 @@ export class MemberLedger {
   }
 }
 
-function attemptOf(id: MemberId & { token: string }, answer: readonly Buffer[]): Attempt | { refused: string } {
-  const [word, attempt, task, place, rolled, blobs, signature] = answer as [
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-  ];
-  if (word.toString() !== 'begun') return { refused: attempt.toString() };
+/** `task`: of the one before; it is said once for members of a group that stand together. */
+function attemptOf(
+  id: MemberId & { token: string },
+  answer: readonly (string | Buffer)[],
+  task: { taskId: string; place: Place | null },
+): Attempt | { refused: string } {
+  const text = (i: number): string => answer[i]?.toString() ?? '';
+  if (text(0) !== 'begun') return { refused: text(1) };
+  if (answer.length > 2) {
+    task.taskId = text(2);
+    task.place = placeSchema.parse(JSON.parse(text(3)));
+  }
+  const [rolled, blobs, signature] = [text(4), answer[5], text(6)];
   return {
-    ...id,
-    attempt: Number(attempt.toString()),
-    taskId: task.toString(),
-    place: placeSchema.parse(JSON.parse(place.toString())),
-    rolled: rolled.length > 0 ? rolled.toString() : null,
-    blobs: unpackBlobs(blobs),
-    knownSignature: signature.length > 0 ? signature.toString() : null,
+    run: id.run,
+    group: id.group,
+    member: id.member,
+    token: id.token,
+    attempt: Number(text(1)),
+    taskId: task.taskId,
+    place: task.place as Place,
+    rolled: rolled === '' ? null : rolled,
+    blobs: Buffer.isBuffer(blobs) ? unpackBlobs(blobs) : [],
+    knownSignature: signature === '' ? null : signature,
   };
 }

@@ -5,5 +5,5 @@
 if run_field('state') then return 0 end
 redis.call('HSET', RUN, unpack(ARGV))
 redis.call('HSET', RUN, 'state', 'running', 'clock', 0, 'ticked', now(), 'created', now(), 'next', 0, 'closed', 0, 'committed', 0, 'shards', 0,
-  'accepted', 0, 'completed', 0, 'no_result', 0, 'late', 0, 'driver_epoch', 0, 'server', server_id())
+  'accepted', 0, 'completed', 0, 'no_result', 0, 'late', 0, 'driver_epoch', 0, 'server', server_id(), 'version', VERSION)
 return 1

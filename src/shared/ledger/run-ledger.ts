@@ -1,10 +1,10 @@
 // The run's side of the ledger: open it, drive it (one driver at a time, by epoch), tick its clock, read its
 // closed groups, commit shards. What a script answers and takes stands in its header.
 
-import type { Redis } from 'ioredis';
-import { closedGroupSchema } from '../group.ts';
+import { checkClosedGroup } from '../group.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
 import type { Place } from '../plan/plan.ts';
+import type { Redis } from '../redis/client.ts';
 import type { LedgerEntry } from '../store/shard.ts';
 import { type Counts, sumCounts } from '../store/shard-record.ts';
 import { unpackBlobs } from './blob.ts';
@@ -24,6 +24,7 @@ const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
+const SERVER = defineScript('server', { allowOom: true });
 const RECONCILED = defineScript('reconciled', { allowOom: true });
 const SIT = defineScript('sit', { allowOom: true });
 const SET_STATE = defineScript('set-state', { allowOom: true });
@@ -42,6 +43,13 @@ export interface DueMember {
   next: number;
   /** A worker died under it: it travels by itself, and is begun where nothing else is at work. */
   alone: boolean;
+}
+
+/** One whose lease ran out, and which was given back. */
+export interface LostMember {
+  group: number;
+  member: number;
+  worker: string;
 }
 
 /** Where the open members of one lane stand. */
@@ -116,11 +124,9 @@ export class RunLedger {
     return known.length === OPENING.length ? Object.fromEntries(known) : null;
   }
 
-  /** Id of the Redis that runs now, as the scripts have it: another one after every start, and after it was a replica. */
+  /** Id of the Redis that has the run now, as the scripts see it: another one after every start, and after it was a replica. */
   async server(): Promise<string> {
-    const info = String(await this.redis.call('INFO', 'server', 'replication'));
-    const field = (name: string): string => new RegExp(`^${name}:(\\w+)`, 'm').exec(info)?.[1] ?? '';
-    return `${field('run_id')}:${field('master_replid')}`;
+    return (await SERVER.call(this.redis, this.run, [])) as string;
   }
 
   /** The ledger on `server` follows the store. False if Redis is another one by now. */
@@ -186,18 +192,20 @@ export class RunLedger {
     epoch: string,
     places: Readonly<Partial<Record<MemberLane, number>>>,
     again = 500,
-  ): Promise<{ members: DueMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
+  ): Promise<{ members: DueMember[]; lost: LostMember[]; lanes: Record<MemberLane, LaneCount> | null } | null> {
     const args = [epoch, REQUEUE_MS, again, ...Object.entries(places).flat()];
     const flat = (await DUE.call(this.redis, this.run, args)) as string[] | number;
     if (typeof flat === 'number') return null;
     const members: DueMember[] = [];
-    if (flat.length === 0) return { members, lanes: null };
+    const lost: LostMember[] = [];
+    if (flat.length === 0) return { members, lost, lanes: null };
     for (let i = 3 * MEMBER_LANES.length; i < flat.length; i += 4) {
       const [group, member] = (flat[i] as string).split('-').map(Number) as [number, number];
-      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane, string, string];
-      members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
+      const [lane, next, alone] = flat.slice(i + 1, i + 4) as [MemberLane | '', string, string];
+      if (lane === '') lost.push({ group, member, worker: next });
+      else members.push({ group, member, lane, next: Number(next), alone: alone === '1' });
     }
-    return { members, lanes: laneCounts(flat.map(Number)) };
+    return { members, lost, lanes: laneCounts(flat.map(Number)) };
   }
 
   /** Advances the clock, closes what its deadline reached. `look`: whether Redis is another server than before (`changed`). */
@@ -267,7 +275,7 @@ function readEntry(id: string, flat: Buffer[]): LedgerEntry {
   for (let i = 0; i + 1 < flat.length; i += 2) fields.set((flat[i] as Buffer).toString(), flat[i + 1] as Buffer);
   const text = (name: string): string => fields.get(name)?.toString('utf8') ?? '';
   const seq = Number(id.split('-')[0]);
-  const closed = closedGroupSchema.parse({
+  const closed = checkClosedGroup({
     seq,
     group: Number(text('group')),
     task_id: text('task'),

@@ -3,16 +3,13 @@
 
 import { z } from 'zod';
 import { sha256 } from '../claim.ts';
+import { inputError, messageOf } from '../errors.ts';
 import { CONVENTIONS } from '../group.ts';
 import { planRefSchema } from '../plan/plan.ts';
 import { ISOLATIONS } from '../spec/spec.ts';
 import type { VerifierConfig } from '../spec/verifier-config.ts';
 
-/** Of the ledger's keys and scripts: one more where those of two versions cannot work on one run. */
-export const LEDGER_SCHEMA = 1;
-
 export const runSettingsSchema = z.strictObject({
-  schema: z.literal(LEDGER_SCHEMA).default(LEDGER_SCHEMA),
   name: z.string(),
   incarnation: z.string(),
   convention: z.enum(CONVENTIONS),
@@ -53,9 +50,30 @@ export function writeSettings(settings: RunSettings): string {
   return JSON.stringify(settings, (_, value) => (typeof value === 'bigint' ? { $int: value.toString() } : value));
 }
 
-/** Throws on a text that is not ours or of another version. */
+/** Throws FarmError (exit 2) on a text that is not ours or of another version. */
 export function readSettings(text: string): RunSettings {
   const isInt = (value: unknown): value is { $int: string } =>
     typeof value === 'object' && value !== null && '$int' in value;
-  return runSettingsSchema.parse(JSON.parse(text, (_, value: unknown) => (isInt(value) ? BigInt(value.$int) : value)));
+  const read = (): unknown =>
+    JSON.parse(text, (_, value: unknown) => (isInt(value) ? BigInt(value.$int) : value)) as unknown;
+  try {
+    return runSettingsSchema.parse(read());
+  } catch (error) {
+    const issue = error instanceof z.ZodError ? error.issues[0] : undefined;
+    const what = issue ? `${issue.path.join('.') || 'settings'}: ${issue.message}` : messageOf(error);
+    throw inputError(
+      'run_settings',
+      `the settings that the ledger has of the run are not such as this version of the farm writes (${what})`,
+      'end the run with the version that opened it; or remove it with ./farm rm RUN, and run it anew',
+    );
+  }
+}
+
+/** Where a run's store is, also where the rest of its settings is another version's; null if it does not say. */
+export function storeAddressOf(text: string | null): string | null {
+  try {
+    return z.looseObject({ store: z.string() }).parse(JSON.parse(text ?? '')).store;
+  } catch {
+    return null;
+  }
 }

@@ -1,15 +1,20 @@
 // What a run is doing, read from the ledger without changing it: counts, rate, what is being waited for, since
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
-import type { Redis } from 'ioredis';
+import { messageOf } from '../errors.ts';
 import { present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { SHARED_REALM } from '../realm.ts';
+import type { Redis } from '../redis/client.ts';
 import { readMemory, sayFull } from '../redis/memory.ts';
+import { clockOf } from '../redis/nodes.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
+import { isOtherVersion, requireVersion } from './ledger-version.ts';
 import { readSettings } from './run-settings.ts';
 import { runKey } from './script.ts';
+import { readSilentWorkers } from './silent-workers.ts';
+import { storeWaitKey } from './store-wait.ts';
 
 export interface RunStatus {
   run: string;
@@ -37,22 +42,30 @@ const SLOWEST = 10;
 /** Null if the ledger does not know the run. */
 export async function readStatus(redis: Redis, run: string): Promise<RunStatus | null> {
   const key = runKey(run);
-  const [fields, causes, inFlight, oldest, time, realm, workers, memory] = await Promise.all([
+  const [fields, causes, inFlight, oldest, time, realm, workers, memory, store] = await Promise.all([
     redis.hgetall(`${key}:run`),
     redis.hgetall(`${key}:causes`),
     redis.zcard(`${key}:flight`),
     oldestFirst(redis, `${key}:flight`),
-    redis.time(),
+    clockOf(redis, `${key}:run`),
     realmOf(redis, run),
     present(redis),
     readMemory(redis),
+    redis.get(storeWaitKey(key)),
   ]);
   if (fields.state === undefined) return null;
+  requireVersion(run, fields);
   const int = (name: string): number => Number(fields[name] ?? 0);
   // As the scripts count: Redis's clock, made steady.
-  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000) + int('skew');
+  const nowMs = time + int('skew');
   const driven = Number(fields.driver_until ?? 0) > nowMs && !isKnownDead(fields.driver ?? '');
   const waiting = !driven ? [] : await waitingFor(redis, key, oldest, nowMs, int('clock'));
+  if (driven) {
+    const silent: RunStatus['waiting_for'] = [];
+    for (const { member, phase, sinceMs } of await readSilentWorkers(redis, key, nowMs))
+      silent.push(await waitOf(redis, key, member, phase, sinceMs, nowMs, int('clock')));
+    waiting.unshift(...silent);
+  }
   if (driven && fields.state === 'running' && realm !== null) {
     const out = { rollout: int('out:rollout'), light: int('out:light'), verify: int('out:verify') };
     for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
@@ -71,7 +84,9 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
   };
   const over = fields.state === 'done' || fields.state === 'cancelled' || fields.state === 'stopped';
-  const reasons = [over ? null : sayFull(memory), standing.reason ?? null].filter((reason) => reason !== null);
+  const reasons = [over ? null : sayFull(memory), over ? null : store, standing.reason ?? null].filter(
+    (reason) => reason !== null,
+  );
   return {
     run,
     ...standing,
@@ -88,6 +103,21 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     waiting_for: waiting,
     rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
     eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
+  };
+}
+
+/** For lists of runs, of which one that this farm cannot read must not hide the others. */
+export function unreadable(run: string): (error: unknown) => RunStatus {
+  return (error) => {
+    if (!isOtherVersion(error)) throw error;
+    const members = { planned: 0, accepted: 0, completed: 0, no_result: 0, in_flight: 0, by_cause: {} };
+    const standing = {
+      state: 'stopped' as const,
+      reason: messageOf(error),
+      groups: { planned: 0, closed: 0 },
+      members,
+    };
+    return { run, ...standing, waiting_for: [], rate_per_s: null, eta_s: null };
   };
 }
 

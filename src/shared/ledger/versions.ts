@@ -1,8 +1,8 @@
 // With what a run is graded: the image of its boxes and the grader in them, fixed by whichever worker begins first, so that no
 // group is graded by two. A worker that has others leaves the run's boxed members alone; where all have, the run waits.
 
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Redis } from '../redis/client.ts';
 import { runKey } from './script.ts';
 
 export interface Versions {

@@ -2,7 +2,7 @@
 -- began to wait; who has not asked again for a while waits no longer.
 -- ARGV  1 process, 2 boxes starting, 3 memory held (MB), 4 lease (ms), 5 starts at once, 6 memory budget (MB),
 --       7 memory wanted (MB, 0: nothing), 8 how long a wait is good for (ms)
--- gives {1 granted, 1 somebody else waits for memory}
+-- Gives {1 granted, 1 somebody else waits for memory}
 local now = now_ms()
 local me, starting, held = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local most, budget, want = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])

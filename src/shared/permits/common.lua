@@ -1,4 +1,4 @@
--- What the processes that use one engine hold of it. K = farm:{engine:ID}, a hash: process -> one record, told anew with
+-- What the processes that use one engine hold of it. Its one key, K = farm:{engine:ID}, is a hash: process -> one record, told anew with
 -- every call by the process itself, so that a Redis that lost writes learns it again. Counts of a few digits only.
 
 local K = KEYS[1]

@@ -2,7 +2,7 @@
 // how much memory all boxes together may take. What a process holds is leased and told anew with every call; a process that
 // is dead holds nothing once its lease has ended.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
 import { loadScript } from '../redis/script.ts';
 
 const FOLDER = new URL('.', import.meta.url);

@@ -1,7 +1,7 @@
 // Which engines the rollout workers have: each says so while it is there. Two workers on one engine start no more boxes than
 // one does, so whoever asks for more workers has to know how many engines there are.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../redis/client.ts';
 import type { EngineFacts } from '../sandbox.ts';
 
 const KEY = 'farm:engines';

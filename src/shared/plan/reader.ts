@@ -1,42 +1,19 @@
-// Reads a stored plan: its index once, then a group's document and the values that it claims, each checked against
-// its hash. What is gone or changed is an error that names the object: nothing is played from it.
+// Reads of a stored plan a group's document and the values that it claims, each checked against its hash. What is gone or changed is an error that names the object: nothing is played from it.
 
 import { type Claim, objectKey, packKey, sha256 } from '../claim.ts';
 import { missingError } from '../errors.ts';
 import { parseJson } from '../json/json.ts';
 import type { Value } from '../json/value.ts';
 import type { Store } from '../store/store.ts';
-import {
-  decodeDocument,
-  decodeEntry,
-  type Held,
-  type Place,
-  type PlanDocument,
-  type PlanEntry,
-  type PlanRef,
-} from './plan.ts';
-
-/** One entry a group, in group order; places in one pack share its name. */
-export async function readPlanIndex(store: Store, ref: PlanRef): Promise<PlanEntry[]> {
-  const bytes = await readObject(store, ref.index);
-  const packs = new Map<string, string>();
-  const entries: PlanEntry[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const end = bytes.indexOf(10, at);
-    const { taskId, place, lane } = decodeEntry(bytes.toString('latin1', at, end < 0 ? bytes.length : end));
-    const pack = packs.get(place.pack) ?? place.pack;
-    packs.set(pack, pack);
-    entries.push({ taskId, place: { ...place, pack }, lane });
-    at = end < 0 ? bytes.length : end + 1;
-  }
-  if (entries.length !== ref.groups)
-    throw damaged(store, objectKey(ref.index.sha256), `it has ${entries.length} groups, not ${ref.groups}`);
-  return entries;
-}
+import { decodeDocument, type Held, type Place, type PlanDocument } from './plan.ts';
 
 export async function readDocument(store: Store, place: Place): Promise<PlanDocument> {
+  return documentOf(store, place, await store.get(packKey(place.pack), { offset: place.offset, length: place.bytes }));
+}
+
+/** The document in the bytes that lie at its place, null for a pack that is not there. */
+export function documentOf(store: Store, place: Place, bytes: Buffer | null): PlanDocument {
   const key = packKey(place.pack);
-  const bytes = await store.get(key, { offset: place.offset, length: place.bytes });
   if (bytes === null) throw gone(store, key);
   if (bytes.length !== place.bytes || sha256(bytes) !== place.sha256)
     throw damaged(store, key, `at ${place.offset} stands something else than what was written`);
@@ -57,12 +34,12 @@ async function readObject(store: Store, claim: Claim): Promise<Buffer> {
   return bytes;
 }
 
-function gone(store: Store, key: string): Error {
+export function gone(store: Store, key: string): Error {
   const hint = 'run the same spec with the same run id again: what is missing is written anew';
   return missingError('object_missing', `${store.address}: ${key} is not there`, hint);
 }
 
-function damaged(store: Store, key: string, what: string): Error {
+export function damaged(store: Store, key: string, what: string): Error {
   const hint = 'delete the object, and run the same spec with the same run id again';
   return missingError('object_damaged', `${store.address}: ${key} is damaged: ${what}`, hint);
 }

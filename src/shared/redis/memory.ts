@@ -1,7 +1,8 @@
-// How full Redis is. Above the high-water mark nothing new is opened, so that what is at work finds room to end; at the top
-// Redis refuses whatever may be refused, and the queue's own scripts are among that.
+// How full Redis is: of a cluster, its fullest master. Above the high-water mark nothing new is opened, so that what is at
+// work finds room to end; at the top Redis refuses whatever may be refused, and the queue's own scripts are among that.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from './client.ts';
+import { infoField, infoOfMasters } from './nodes.ts';
 
 /** Share of maxmemory above which nothing new is opened. */
 const HIGH_WATER = 0.6;
@@ -14,10 +15,16 @@ export interface RedisMemory {
 }
 
 export async function readMemory(redis: Redis): Promise<RedisMemory> {
-  const memory = await redis.info('memory');
-  const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
-  const [usedBytes, maxBytes] = [figure('used_memory'), figure('maxmemory')];
-  return { usedBytes, maxBytes, aboveHighWater: maxBytes > 0 && usedBytes > HIGH_WATER * maxBytes };
+  const masters = (await infoOfMasters(redis, 'memory')).map((info) => {
+    const [usedBytes, maxBytes] = [Number(infoField(info, 'used_memory')), Number(infoField(info, 'maxmemory'))];
+    return { usedBytes, maxBytes, share: maxBytes > 0 ? usedBytes / maxBytes : 0 };
+  });
+  const { usedBytes, maxBytes, share } = masters.reduce((fullest, other) =>
+    other.share > fullest.share || (other.share === fullest.share && other.usedBytes > fullest.usedBytes)
+      ? other
+      : fullest,
+  );
+  return { usedBytes, maxBytes, aboveHighWater: share > HIGH_WATER };
 }
 
 /** For people; null while there is room. */

@@ -68,6 +68,9 @@ export function verifierDocument(config: VerifierConfig, root: ValueMap): ValueM
   return keep(mapOf({ verifier: verifierValue(config, root) }), root);
 }
 
+/** Stands for a field that is not there. */
+export const NOTHING = '(nothing)';
+
 /** `seed: 1 → 2`, a line for each field that differs. */
 export function diffDocuments(before: ValueMap, after: ValueMap): string[] {
   const lines: string[] = [];
@@ -89,7 +92,7 @@ export function diffDocuments(before: ValueMap, after: ValueMap): string[] {
 }
 
 function brief(value: Value | undefined): string {
-  if (value === undefined) return '(nothing)';
+  if (value === undefined) return NOTHING;
   const text = typeof value === 'string' ? value : dumpJson(value);
   return text.length > 40 ? `${text.slice(0, 12)}…` : text;
 }

@@ -2,9 +2,12 @@
 // another run is unfinished, or another run's claims cannot all be read, its objects stay: that run may rest on
 // them without a word in the store yet, and `store gc` takes what is left. A removal that was cut short is repeated.
 
+import pLimit from 'p-limit';
 import { type ClaimedKey, claimedKeys, type RunRoots, runsInStore } from './run-claims.ts';
 import { manifestKey, runPrefix } from './shard-name.ts';
 import type { Store } from './store.ts';
+
+const DELETES_AT_ONCE = 16;
 
 export interface Removal {
   /** Files of the run's own folder that were deleted. */
@@ -34,7 +37,8 @@ export async function removeRun(store: Store, run: string, options: RemovalOptio
   if (kept === null) kept = await withoutOthers(store, run, mine);
 
   const objects = kept === null ? [...mine] : [];
-  for (const key of objects) await store.delete(key);
+  const deleting = pLimit(DELETES_AT_ONCE);
+  await Promise.all(objects.map((key) => deleting(() => store.delete(key))));
   let files = 0;
   for (const key of await filesOf(store, run)) {
     await store.delete(key);

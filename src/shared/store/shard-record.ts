@@ -4,7 +4,7 @@
 
 import { z } from 'zod';
 import type { Claim } from '../claim.ts';
-import { type ClosedGroup, closedGroupSchema, groupRecordSchema, type RunIdentity, renderGroup } from '../group.ts';
+import { type ClosedGroup, checkClosedGroup, groupRecordSchema, type RunIdentity, renderGroup } from '../group.ts';
 import type { Cause, Completed, Member } from '../outcome.ts';
 import { causeSchema } from '../outcome.ts';
 
@@ -20,7 +20,7 @@ export type Counts = z.infer<typeof countsSchema>;
 
 /** The group's line without its newline, in one canonical form. Throws ZodError for a group that is not well formed. */
 export function renderLine(identity: RunIdentity, closed: ClosedGroup): string {
-  return JSON.stringify(renderGroup(identity, closedGroupSchema.parse(closed)));
+  return JSON.stringify(renderGroup(identity, checkClosedGroup(closed)));
 }
 
 /** A line back to the closed group that it was rendered from. Never throws. */

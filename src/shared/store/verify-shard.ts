@@ -2,7 +2,7 @@
 // next seq, a planned group not seen before with its planned task, all its members in order, and exactly the text
 // that its own facts render to; its members' accounts hold (verify-member.ts), and so do the contents that they claim.
 
-import { formatCursor, type RunIdentity } from '../group.ts';
+import { parseCursor, type RunIdentity } from '../group.ts';
 import { gunzipBounded, sha256Away } from './content.ts';
 import type { Manifest, ShardEntry } from './manifest.ts';
 import type { PlannedTasks } from './planned-tasks.ts';
@@ -91,7 +91,8 @@ function verifyRecords(
   text: string,
 ): Counts {
   const { account, manifest } = reading;
-  const identity: RunIdentity = manifest;
+  const { run, incarnation, convention } = manifest;
+  const identity: RunIdentity = { run, incarnation, convention };
   const counts = noCounts();
   const tally = new ClaimTally(account, indexKey, index);
   const lines = text.split('\n');
@@ -108,9 +109,9 @@ function verifyRecords(
     }
     const { closed, cursor } = read;
     countGroup(counts, closed);
-    if (cursor !== formatCursor(manifest.incarnation, seq))
-      account.fault(`${where}: its cursor is ${cursor}, and seq ${seq} is next`);
-    if (renderLine(identity, closed) !== line)
+    const at = parseCursor(manifest.incarnation, cursor);
+    if (at?.seq !== seq) account.fault(`${where}: its cursor is ${cursor}, and seq ${seq} is next`);
+    if (renderLine({ ...identity, unmarked: at?.mark === null }, closed) !== line)
       account.fault(`${where}: its figures or its form are not what its members give`);
     if (index.groups[i] !== closed.group) account.fault(`${indexKey}: its list of groups differs at record ${i + 1}`);
     verifyGroup(reading, where, closed.group, closed.task_id, closed.members.length);

@@ -17,25 +17,32 @@ const MOST_MEMBERS = 2_048;
 /** While the run is at work, a shard waits for this many groups: small shards cost requests for ever. */
 const LEAST_GROUPS = 64;
 
-export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): Promise<void> {
+/** `glance`: only for what cannot wait, a full shard or the run's end. `sealed`: there is nothing more to be done for it. */
+export async function collectRun(
+  ledger: RunLedger,
+  known: KnownRun,
+  log: Log,
+  { glance }: { glance: boolean } = { glance: false },
+): Promise<'open' | 'sealed'> {
   const fields = await ledger.fields();
   const groups = Number(fields.groups);
-  if (fields.state === undefined) return;
+  if (fields.state === undefined) return 'sealed';
   if (fields.manifest !== undefined) {
     // Somebody died between the manifest and this.
     if (fields.state === 'running' || fields.state === 'paused') await ledger.setState('done');
-    return;
+    return 'sealed';
   }
   const closed = Number(fields.closed);
   const over = closed >= groups;
   // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.
   const identity = { run: ledger.run, incarnation: known.settings.incarnation, convention: known.settings.convention };
   const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
+  if (glance && !over && closed - Number(fields.committed ?? 0) < most) return 'open';
   const bounds = { most, least: Math.min(LEAST_GROUPS, most), final: over };
   for (;;) {
     const collected = await collectShard(known.store, ledger, identity, bounds).catch((error: unknown) => error);
     if (!isCollected(collected)) {
-      if (await followsStore(ledger, known, log, collected)) return;
+      if (await followsStore(ledger, known, log, collected)) return 'open';
       throw collected;
     }
     if (collected.kind === 'idle') break;
@@ -44,7 +51,7 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
       'shard',
     );
   }
-  if (!over) return;
+  if (!over) return 'open';
   const document = await readDocument(known);
   await finishRun(known.store, {
     identity,
@@ -56,6 +63,7 @@ export async function collectRun(ledger: RunLedger, known: KnownRun, log: Log): 
   });
   await ledger.setField('manifest', '1');
   if (fields.state !== 'cancelled') await ledger.setState('done');
+  return 'sealed';
 }
 
 function isCollected(answer: unknown): answer is Collected {

@@ -4,12 +4,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../shared/errors.ts';
 import { InteractiveLane, type TakenSample } from '../../shared/interactive/lane.ts';
 import { dumpOutcome, readAsked, type SampleOutcome } from '../../shared/interactive/sample-outcome.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { detailOf } from '../../shared/outcome.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import { openRedis } from '../../shared/redis/connect.ts';
 import { type Box, DEFAULT_LIMITS, type SandboxDriver } from '../../shared/sandbox.ts';
 import type { Role, RoleContext } from '../role.ts';

@@ -1,7 +1,6 @@
 // One member's episode from its plan document to its record: read what it needs, open a box when the environment asks
 // for one, play, keep the trajectory by content, and say what the reward rests on.
 
-import { claimOf } from '../../shared/claim.ts';
 import { isMap } from '../../shared/json/value.ts';
 import type { Blob } from '../../shared/ledger/blob.ts';
 import type { Attempt } from '../../shared/ledger/member-ledger.ts';
@@ -15,7 +14,7 @@ import type { KnownRun } from '../runs.ts';
 import { makeEnvironment } from './environments/registry.ts';
 import { runEpisode } from './episode.ts';
 import { givenPolicy } from './policies/given.ts';
-import { END_MS, episodeMs, WallDeadline, withinWall } from './wall-deadline.ts';
+import { END_MS, episodeMs, untilWall, WallDeadline } from './wall-deadline.ts';
 
 export type Played =
   | { status: 'completed'; record: Completed; blobs: Blob[]; verify: boolean; startMs: number }
@@ -37,12 +36,13 @@ export interface PlayContext {
 /** Throws when the attempt is told to end, or when store or engine fail; what the episode did is the answer. */
 export async function playMember(attempt: Attempt, run: KnownRun, context: PlayContext): Promise<Played> {
   const { running, wallMs = episodeMs(run.settings), endMs = END_MS } = context;
+  const { signal } = running;
   try {
-    return await withinWall(wallMs, running.signal, (signal) => play(attempt, run, context, signal), endMs);
+    return await untilWall(wallMs, running.ending, () => play(attempt, run, context, signal), endMs);
   } catch (error) {
-    running.signal.throwIfAborted();
-    if (!(error instanceof WallDeadline)) throw error;
-    return { status: 'no_result', cause: 'environment_silent', detail: `${error.message}, still ${running.phase}` };
+    const why: unknown = signal.aborted ? signal.reason : error;
+    if (!(why instanceof WallDeadline)) throw why;
+    return { status: 'no_result', cause: 'environment_silent', detail: `${why.message}, still ${running.phase}` };
   }
 }
 
@@ -118,7 +118,7 @@ async function play(attempt: Attempt, run: KnownRun, context: PlayContext, signa
     context.running.phase = 'storing the trajectory';
     const kept = await putContent(store, episode.bytes);
     const certificate: Certificate = {
-      trajectory_sha256: claimOf(episode.bytes).sha256,
+      trajectory_sha256: kept.claim.sha256,
       env: document.env,
       image: usedBox?.imageId ?? null,
       runner: usedBox?.runnerHash ?? null,

@@ -1,11 +1,11 @@
 // Keeps a worker from runs that are graded with another image or another grader than it has: after an upgrade the old runs are
 // the old workers', side by side with the new ones. Where no worker is left that could, the run rests and says why.
 
-import type { Redis } from 'ioredis';
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../../shared/ledger/run-settings.ts';
 import { fixVersions, sayRefused, type Versions } from '../../shared/ledger/versions.ts';
 import { present } from '../../shared/presence.ts';
+import type { Redis } from '../../shared/redis/client.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 
 const KEPT = 64;

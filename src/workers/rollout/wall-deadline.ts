@@ -3,6 +3,7 @@
 
 import type { RunSettings } from '../../shared/ledger/run-settings.ts';
 import { within } from '../../shared/within.ts';
+import { Ending } from '../ending.ts';
 
 /** For a box, and for what the plan's document and the trajectory need of the store. */
 const AROUND_MS = 180_000;
@@ -31,18 +32,34 @@ export async function withinWall<T>(
   work: (signal: AbortSignal) => Promise<T>,
   endMs = END_MS,
 ): Promise<T> {
-  const wall = new AbortController();
-  const both = AbortSignal.any([signal, wall.signal]);
-  let deaf: NodeJS.Timeout | undefined;
-  const left = new Promise<never>((_, reject) => {
-    both.addEventListener('abort', () => {
-      deaf = setTimeout(() => reject(both.reason as Error), endMs);
-    });
-  });
-  const timer = setTimeout(() => wall.abort(new WallDeadline(ms)), ms);
+  const ending = new Ending();
+  const told = (): void => ending.end(signal.reason);
+  if (signal.aborted) told();
+  else signal.addEventListener('abort', told);
   try {
-    return await Promise.race([work(both), left]);
+    return await untilWall(ms, ending, () => work(ending.signal), endMs);
   } finally {
+    signal.removeEventListener('abort', told);
+  }
+}
+
+/** The same where the deadline may tell `ending` itself. */
+export async function untilWall<T>(ms: number, ending: Ending, work: () => Promise<T>, endMs = END_MS): Promise<T> {
+  let deaf: NodeJS.Timeout | undefined;
+  let leave: (reason: unknown) => void = () => {};
+  const left = new Promise<never>((_, reject) => {
+    leave = reject;
+  });
+  const told = (): void => {
+    deaf = setTimeout(() => leave(ending.signal.reason), endMs);
+  };
+  const timer = setTimeout(() => ending.end(new WallDeadline(ms)), ms);
+  ending.heard = told;
+  if (ending.signal.aborted) told();
+  try {
+    return await Promise.race([work(), left]);
+  } finally {
+    ending.heard = null;
     clearTimeout(timer);
     clearTimeout(deaf);
   }

@@ -58,10 +58,13 @@ export async function startRolloutWorker(
     };
     const played = await playMember(attempt, run, { driver, farmId, worker, running, closing }).finally(() => {
       engine.end();
+      if (boxed === 0) return;
       void (running.after ?? Promise.resolve()).then(() => {
         atWork -= boxed;
       });
     });
+    // Its episode is over, and no box of its own closes: what is left is the ledger's answer.
+    if (boxed === 0) running.leave();
     const lost =
       played.status === 'no_result' ? played.cause.startsWith('sandbox_') : played.record.diagnostics.length > 0;
     if (lost && engine.wasSilent())

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
-import { Fleet, fleetKey, runsInLane, windowOf } from '../../../src/shared/fleet/fleet.ts';
+import { Fleet, fleetKey, runsInLane, windowNow, windowOf } from '../../../src/shared/fleet/fleet.ts';
 import { announce } from '../../../src/shared/presence.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { until } from '../../support/until.ts';
@@ -187,5 +187,50 @@ describe.concurrent('the fleet’s window', () => {
     expect(await server.redis.pttl(`${fleetKey(realm)}:rollout`)).toBeGreaterThan(0);
     for (let i = 0; i < 20; i++) await ask(`r${i}`, 0, 0);
     expect(await server.redis.exists(`${fleetKey(realm)}:rollout`)).toBe(0);
+  });
+});
+
+describe.concurrent('the window of light members', () => {
+  async function openLight({ onTestFinished }: TestContext, slots: number) {
+    const realm = `light-${++realms}`;
+    const seat = await announce(server.redis, { role: 'rollout', realm, worker: realm, slots: { light: slots } });
+    const fleet = new Fleet(server.redis, server.place, realm);
+    onTestFinished(async () => {
+      await seat.stop();
+      fleet.close();
+    });
+    const ask = async (run: string, out: number, want: number): Promise<number> =>
+      (await fleet.deal(run, [{ lane: 'light', out, want }])).light;
+    return { fleet, ask, now: () => windowNow(server.redis, realm, 'light', slots) };
+  }
+
+  it('grows with the pace at which they end, to so many a slot, and falls back when they take long', async (context) => {
+    const { fleet, ask, now } = await openLight(context, 4);
+    const least = windowOf('light', 4);
+    expect(await ask('quick', 0, 10_000)).toBe(least);
+    // Whatever is dealt has ended when it asks again.
+    let dealt = least;
+    await until('the window is as large as it gets', async () => {
+      dealt = await ask('quick', 0, 10_000);
+      return dealt === 64 * 4;
+    });
+    expect(await now()).toBe(64 * 4);
+    expect(fleet.lightPace).toBeGreaterThan(0);
+    // Now they are at work for long.
+    await until('the window is what the slots give', async () => {
+      await ask('quick', dealt, 10_000);
+      return (await now()) === least;
+    });
+  });
+
+  it('is one for all: a run of long members has its share beside a quick one', async (context) => {
+    const { ask } = await openLight(context, 4);
+    await until('the quick one has more than the slots give', async () => (await ask('quick', 0, 10_000)) > 40);
+    let held = 0;
+    await until('the slow one holds places', async () => {
+      held += await ask('slow', held, 12);
+      await ask('quick', 0, 10_000);
+      return held === 12;
+    });
   });
 });

@@ -266,7 +266,7 @@ describe('a group', () => {
     await server.redis.hset(`${runKey(run)}:run`, 'ticked', 1);
     expect(await ledger.tick(epoch)).toMatchObject({ state: 'paused', clockMs: 0 });
     expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'paused' });
-    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toEqual({ members: [], lanes: null });
+    expect(await ledger.due(epoch, { rollout: 10, verify: 10 })).toEqual({ members: [], lost: [], lanes: null });
   });
 });
 

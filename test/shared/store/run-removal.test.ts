@@ -80,7 +80,7 @@ describe('results from the store', () => {
     expect(all).toEqual(unfinished);
     expect(all.map((r) => r.seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
     expect(JSON.parse(all[3]?.line ?? '')).toMatchObject({
-      cursor: `${identity.incarnation}-4`,
+      cursor: expect.stringMatching(new RegExp(`^${identity.incarnation}\\.[0-9a-f]{8}-4$`)),
       group: 3,
       task_id: 'task/3',
     });

@@ -62,7 +62,7 @@ describe('an episode that hangs', () => {
       const begun = await ledger.begin({ run: run.run, group: 0, member: 0 }, 'rollout');
       return 'refused' in begun ? null : begun;
     });
-    const known = await new Runs(redis, farm.config).get(run.run);
+    const known = await new Runs(redis, farm.config, farm.seat('rollout', run.run).log).get(run.run);
     if ('refused' in known) throw new Error(known.refused);
     const attempts = new Attempts(ledger);
     const running = attempts.start(attempt, 'rollout', 'reading the task');

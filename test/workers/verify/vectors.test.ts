@@ -21,6 +21,7 @@ const FILES = [
   'cr-random',
   'cr-materialize',
   'cr-registry',
+  'cr-export',
 ];
 
 describe('the reference vectors of the Python libraries', () => {
@@ -56,6 +57,7 @@ describe('the runners', () => {
     ['at-batch', 'rewards', (out: ValueMap) => out.set('rewards', [0.123])],
     ['cr-random', 'value', (out: ValueMap) => out.set('value', -77n)],
     ['cr-registry', 'config', (out: ValueMap) => (out.get('config') as ValueMap).set('more', 1n)],
+    ['cr-export', 'jsonl', (out: ValueMap) => out.set('jsonl', '{}\n')],
   ] as const)('%s: find another %s', async (name, key, change) => {
     const runner = runnerFor(name) as Runner;
     runners.push(runner);

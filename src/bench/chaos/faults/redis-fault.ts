@@ -4,7 +4,7 @@ import type { Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
 import type { Visible } from '../sight.ts';
 
-const SILENCE: Visible = {
+export const SILENCE: Visible = {
   status: /does not answer/,
   top: /waiting for Redis.*since/,
   log: /waiting for Redis/,
@@ -17,11 +17,12 @@ export class RedisFault implements Fault {
   private readonly scene: Scene;
   private readonly kind: 'killed' | 'stopped';
 
-  constructor(scene: Scene, kind: RedisFault['kind']) {
+  /** `seen`: it is away for so long that somebody has to see it. */
+  constructor(scene: Scene, kind: RedisFault['kind'], seen: boolean) {
     this.scene = scene;
     this.kind = kind;
     this.what = `Redis ${kind}`;
-    this.visible = kind === 'stopped' ? SILENCE : null;
+    this.visible = seen ? SILENCE : null;
   }
 
   async begin(): Promise<void> {

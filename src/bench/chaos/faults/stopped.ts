@@ -3,9 +3,11 @@
 
 import type { Fault } from '../fault.ts';
 import type { Scene } from '../scene.ts';
+import type { Visible } from '../sight.ts';
+import { unheard } from '../unheard.ts';
 
 export class Stopped implements Fault {
-  readonly visible = null;
+  visible: Visible | null = null;
   readonly what: string;
   private readonly scene: Scene;
 
@@ -16,6 +18,7 @@ export class Stopped implements Fault {
 
   async begin(): Promise<void> {
     this.scene.troupe.signal(this.what, 'SIGSTOP');
+    this.visible = await unheard(this.scene, [this.scene.troupe.pidOf(this.what)]);
   }
 
   async heal(): Promise<void> {

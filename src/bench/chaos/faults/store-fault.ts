@@ -4,7 +4,7 @@ import type { Disk } from '../disk.ts';
 import type { Fault } from '../fault.ts';
 import type { Visible } from '../sight.ts';
 
-const SAYS = { full: /the disk is full/, readonly: /read-only/i, frozen: /store/i } as const;
+const SAYS = { full: /the disk is full/, readonly: /read-only/i, frozen: /waiting for the store/ } as const;
 const WITHIN_MS = 30_000;
 
 export class StoreFault implements Fault {
@@ -18,8 +18,8 @@ export class StoreFault implements Fault {
     this.kind = kind;
     this.what = `the store's disk ${kind}`;
     const says = SAYS[kind];
-    // A frozen disk fails nobody: whoever writes waits, and the member's phase says where.
-    this.visible = kind === 'frozen' ? null : { status: says, top: says, log: says, withinMs: WITHIN_MS };
+    // A frozen disk fails nobody: whoever writes waits, and says so.
+    this.visible = { status: says, top: says, log: says, withinMs: WITHIN_MS };
   }
 
   async begin(): Promise<void> {

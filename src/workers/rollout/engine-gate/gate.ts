@@ -218,7 +218,6 @@ export class EngineGate {
       method,
       path,
       headers: { host: 'engine', ...passed },
-      agent: false,
       // A box's stdin may end before its output does.
       createConnection: () => net.connect({ ...at, allowHalfOpen: true }),
     });

@@ -12,6 +12,16 @@ import { stateDigest } from './state-digest.ts';
 
 const MISS = -0.05;
 
+/** The last one drawn: the members of a group have one seed, and drawing takes longer than a guess. */
+let drawn: { seed: bigint; low: bigint; high: bigint; secret: bigint } | null = null;
+
+function secretOf(seed: Value, low: bigint, high: bigint): bigint {
+  if (drawn !== null && drawn.seed === seed && drawn.low === low && drawn.high === high) return drawn.secret;
+  const secret = new PyRandom(seed).randint(low, high);
+  if (typeof seed === 'bigint') drawn = { seed, low, high, secret };
+  return secret;
+}
+
 export class GuessEnvironment implements Environment {
   readonly name = 'guess';
   readonly grade = 'outside';
@@ -32,7 +42,7 @@ export class GuessEnvironment implements Environment {
   }
 
   async reset(seed: Value): Promise<Value> {
-    this.secret = new PyRandom(seed).randint(this.low, this.high);
+    this.secret = secretOf(seed, this.low, this.high);
     this.guesses = 0n;
     this.last = null;
     return this.hint('start');

@@ -1,11 +1,11 @@
 // crucible's digests: the first 16 hex digits of the SHA-256 of a text that spells out the state.
 
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import { compareCodePoints, type Value } from '../../../shared/json/value.ts';
 import { str } from '../../../shared/python/text.ts';
 
 export function stateDigest(text: string): string {
-  return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 16);
+  return hash('sha256', text, 'hex').slice(0, 16);
 }
 
 /** Task, whether it is solved, and how many attempts it took. */

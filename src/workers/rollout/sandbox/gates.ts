@@ -1,8 +1,8 @@
 // Who decides about starts: this process alone, or all processes on the engine through Redis. Both by the same bounds,
 // which follow from the engine.
 
-import type { Redis } from 'ioredis';
 import { EnginePermits, type PermitBounds } from '../../../shared/permits/engine-permits.ts';
+import type { Redis } from '../../../shared/redis/client.ts';
 import type { EngineFacts, SandboxDriver } from '../../../shared/sandbox.ts';
 import { localArbiter, StartGate } from './start-gate.ts';
 

@@ -5,10 +5,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../../shared/errors.ts';
 import { fingerprint } from '../../../shared/ledger/run-settings.ts';
 import { processIdentity } from '../../../shared/process-identity.ts';
+import type { Redis } from '../../../shared/redis/client.ts';
 import type { RedisPlace } from '../../../shared/redis/connect.ts';
 import { cacheKey } from '../cache-key.ts';
 import type { Answer } from '../client.ts';

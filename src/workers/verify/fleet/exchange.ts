@@ -1,7 +1,7 @@
 // The fleet's shared state as a process sees it: the scripts, their options and what they answer. Every answer may
 // bring calls to make; a message may bring answers that other processes got.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/client.ts';
 import { type LuaScript, loadScript } from '../../../shared/redis/script.ts';
 import { type ExchangeReply, readReply, type TakenCall, type TakenItem } from './exchange-reply.ts';
 import { BATCH, FLEET_KEY } from './upstream.ts';

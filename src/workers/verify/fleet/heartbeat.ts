@@ -1,8 +1,9 @@
 // While this process waits or calls: once a second it renews its lease, looks up what has been waiting long, has the
 // calls of dead processes given back and its own that hang for nobody broken off, and sees whether Redis is filling up.
 
-import type { Redis } from 'ioredis';
 import { isKnownDead } from '../../../shared/process-identity.ts';
+import type { Redis } from '../../../shared/redis/client.ts';
+import { readMemory } from '../../../shared/redis/memory.ts';
 import type { Exchange } from './exchange.ts';
 import type { Coded, ExchangeReply } from './exchange-reply.ts';
 
@@ -70,9 +71,7 @@ export class Heartbeat {
   }
 
   private async look(): Promise<void> {
-    const memory = await this.options.redis.info('memory');
-    const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
-    const most = figure('maxmemory');
-    this.options.exchange.full = most > 0 && figure('used_memory') > HIGH_WATER * most;
+    const { usedBytes, maxBytes } = await readMemory(this.options.redis);
+    this.options.exchange.full = maxBytes > 0 && usedBytes > HIGH_WATER * maxBytes;
   }
 }

@@ -1,5 +1,6 @@
 -- This process waits no more for some queries; one that nobody waits for and that is not yet asked is given up.
 -- ARGV  1 options (JSON)  2.. keys
+-- Gives what every script here answers (calls.lua), and nothing else.
 agree()
 local keys = {}
 for i = 2, #ARGV do keys[#keys + 1] = ARGV[i] end

@@ -1,7 +1,7 @@
 // One channel a process: answers to what it waits for, got by other processes. A message can be lost with its
 // connection, so `onReturn` tells when to look for oneself.
 
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/client.ts';
 import { openRedis, type RedisPlace } from '../../../shared/redis/connect.ts';
 import type { Coded } from './exchange-reply.ts';
 import { FLEET_KEY } from './upstream.ts';

@@ -6,6 +6,7 @@
 --       a  ask again after number ms; value is "tries waited cap"
 --       l  lost to the infrastructure for the last time
 --       others: the answer; 1 where it may be kept
+-- Gives what every script here answers (calls.lua), and nothing else.
 here()
 
 -- `token` holds the flights, `permit` is what the call went out with: a part of a call that hung has its own. `last`:

@@ -1,5 +1,6 @@
 -- Tells the queries of flights that wait, so that others can ask them.
 -- ARGV  1 options (JSON)  2.. pairs of key, sealed query
+-- Gives what every script here answers (calls.lua), and nothing else.
 here()
 local keys, queries = {}, {}
 for i = 2, #ARGV, 2 do keys[#keys + 1] = ARGV[i] end

@@ -2,8 +2,9 @@
 // metrics and the log.
 
 import { createHash } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { fingerprint } from '../../../shared/ledger/run-settings.ts';
+import type { Redis } from '../../../shared/redis/client.ts';
+import { clockOf } from '../../../shared/redis/nodes.ts';
 import type { Platform } from '../platform-call.ts';
 
 /** All of the fleet's asking lies in one hash slot. */
@@ -72,8 +73,7 @@ export function shownUrl(baseUrl: string): string {
 
 export async function readUpstreams(redis: Redis): Promise<UpstreamState[]> {
   const ids = (await redis.call('ZRANGE', `${FLEET_KEY}:upstreams`, '0', '-1')) as string[];
-  const [seconds, micros] = await redis.time();
-  const now = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  const now = await clockOf(redis, FLEET_KEY);
   const states = await Promise.all(ids.map((id) => readUpstream(redis, id, now)));
   return states.filter((state) => state !== null);
 }

@@ -1,0 +1,100 @@
+// What a live member takes in Redis, and what Redis, producer and collector hold after 1,000 members and after 10,000 of one
+// run, the window being the same: what has been done must leave nothing.
+
+import { setTimeout as wait } from 'node:timers/promises';
+import { MemberLedger } from '../shared/ledger/member-ledger.ts';
+import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { announce } from '../shared/presence.ts';
+import type { Redis } from '../shared/redis/client.ts';
+import { openRedis } from '../shared/redis/connect.ts';
+import { type Arms, GROUP, heapOf, LIVE } from './queue-arms.ts';
+import type { BenchRedis } from './redis.ts';
+
+export const EARLY = 1_000;
+export const LATE = 10_000;
+const SAMPLE_MS = 20;
+const REALM = 'bench-memory';
+const LIVE_BYTES_GOAL = 4_096;
+
+export interface Growth {
+  early_bytes: number;
+  late_bytes: number;
+  ratio: number;
+}
+
+export interface QueueMemory {
+  redis_bytes_per_live_member: number;
+  goal: number;
+  /** Late over early, the window being equal. */
+  redis: Growth;
+  producer: Growth;
+  collector: Growth;
+}
+
+export async function queueMemory(arms: Arms, server: BenchRedis): Promise<QueueMemory> {
+  const place = { options: { path: server.socket }, address: 'bench', embedded: true };
+  const redis = openRedis(place);
+  const used = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  try {
+    const live = await liveBytes(arms, redis, used);
+    const [producer, collector] = [await arms.start('producer', REALM, 16), await arms.start('collector', REALM, 16)];
+    await arms.start('worker', REALM, 16);
+    const samples: { accepted: number; redis: number }[] = [];
+    const heaps: { producer: number; collector: number }[] = [];
+    const run = arms.newRun();
+    const over = arms.drive(producer, run, EARLY + LATE, [EARLY, LATE], async (mark) => {
+      heaps.push({ producer: mark.heap, collector: await heapOf(collector) });
+    });
+    let going = true;
+    void over.finally(() => {
+      going = false;
+    });
+    const ledger = new RunLedger(redis, run);
+    while (going) {
+      samples.push({ accepted: Number(await ledger.field('accepted')), redis: await used() });
+      await wait(SAMPLE_MS);
+    }
+    await over;
+    const around = (at: number): number =>
+      median(samples.filter((s) => Math.abs(s.accepted - at) <= EARLY / 2).map((s) => s.redis));
+    const growth = (early: number, late: number): Growth => ({
+      early_bytes: early,
+      late_bytes: late,
+      ratio: late / early,
+    });
+    const [first, last] = [heaps[0], heaps[1]];
+    return {
+      redis_bytes_per_live_member: live,
+      goal: LIVE_BYTES_GOAL,
+      redis: growth(around(EARLY), around(LATE)),
+      producer: growth(first?.producer ?? Number.NaN, last?.producer ?? Number.NaN),
+      collector: growth(first?.collector ?? Number.NaN, last?.collector ?? Number.NaN),
+    };
+  } finally {
+    redis.disconnect();
+    arms.end();
+  }
+}
+
+/** Ledger and job of a member that is at work, over as many as a run may have in flight. */
+async function liveBytes(arms: Arms, redis: Redis, used: () => Promise<number>): Promise<number> {
+  const slots = { light: LIVE };
+  const seat = await announce(redis, { role: 'rollout', realm: 'bench-live', worker: 'none', slots });
+  const producer = await arms.start('producer', 'bench-live', 1);
+  const run = arms.newRun();
+  const ledger = new RunLedger(redis, run);
+  const before = await used();
+  void arms.drive(producer, run, 2 * LIVE).catch(() => {});
+  while (Number(await ledger.field('out:light')) < LIVE) await wait(SAMPLE_MS);
+  const worker = new MemberLedger(redis, 'none');
+  for (let i = 0; i < LIVE; i++)
+    await worker.begin({ run, group: Math.floor(i / GROUP), member: i % GROUP }, 'rollout');
+  const bytes = ((await used()) - before) / LIVE;
+  await seat.stop();
+  arms.end();
+  return bytes;
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,69 @@
+// A batch of 256 of which one member hangs: the group closes at its deadline with the others, and the one that hung is named.
+
+import { describe, expect, it } from 'vitest';
+import { groupRecordSchema } from '../../src/shared/group.ts';
+import { BEAT_MS, MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import { type ResultLine, resultsFromStore } from '../../src/shared/store/results.ts';
+import { startCollectWorker } from '../../src/workers/collect/worker.ts';
+import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
+import { FarmParts } from '../support/farm-parts.ts';
+import { GatedSandbox } from '../support/gated-sandbox.ts';
+import { guessTasks } from '../support/spec.ts';
+import { until } from '../support/until.ts';
+
+const [SIZE, HUNG, DEADLINE_S] = [256, 97, 8];
+
+describe('a batch of 256', () => {
+  it('with one member that hangs closes within a second of its deadline, with 255', { timeout: 60_000 }, async ({
+    onTestFinished,
+  }) => {
+    const farm = await FarmParts.start();
+    onTestFinished(() => farm.close());
+    const run = await farm.drive({
+      group_size: SIZE,
+      tasks: guessTasks(1),
+      policy: { kind: 'scripted', actions: [4] },
+      groups: { close: 'all', deadline_s: DEADLINE_S },
+    });
+    // A worker that is well, and whose episode never comes to an end.
+    const hung = new MemberLedger(farm.server.redis, 'rollout-hung');
+    const member = { run: run.run, group: 0, member: HUNG };
+    const attempt = await until('the member is begun', async () => {
+      const begun = await hung.begin(member, 'rollout');
+      return 'refused' in begun ? null : begun;
+    });
+    const began = performance.now();
+    const standing: string[] = [];
+    const heart = setInterval(() => {
+      const { group, token } = attempt;
+      const beat = hung.beat(run.run, [{ group, member: HUNG, token, phase: 'playing' }]);
+      void beat.then(([said]) => standing.push(said as string)).catch(() => {});
+    }, BEAT_MS / 4);
+    onTestFinished(() => clearInterval(heart));
+    const seat = farm.seat('rollout', run.run);
+    const worker = await startRolloutWorker(seat, new GatedSandbox(), async () => new Set([seat.worker]));
+    farm.onClose(() => worker.stop());
+    const collect = await startCollectWorker(farm.seat('collect', run.run), run.run);
+    farm.onClose(() => collect.stop());
+    const last = await until('the others are accepted', async () => {
+      const status = await run.status();
+      return status.members.accepted === SIZE - 1 && status;
+    });
+    // Nothing else is waited for, and it is said for how long yet.
+    expect(last.waiting_for.map((w) => w.member)).toEqual([`0-${HUNG}`]);
+    expect(last.waiting_for[0]).toMatchObject({ phase: 'playing' });
+    expect(last.waiting_for[0]?.deadline_s).toBeGreaterThan(0);
+    await until('the group closes', async () => (await run.status()).groups.closed === 1, { withinMs: 30_000 });
+    const seconds = (performance.now() - began) / 1000;
+    expect(seconds).toBeGreaterThan(DEADLINE_S - 1);
+    expect(seconds).toBeLessThan(DEADLINE_S + 1);
+    await until('the one that hung is told to end', () => standing.at(-1) === 'closed');
+    expect(standing.slice(0, 8)).toEqual(Array(8).fill('ok'));
+    expect(await run.end).toEqual({ state: 'done' });
+    const { value } = await resultsFromStore(farm.store, run.run, 0).next();
+    const { closed_by, members } = groupRecordSchema.parse(JSON.parse((value as ResultLine).line));
+    expect(closed_by).toBe('deadline');
+    expect(members.filter((m) => m.status === 'completed')).toHaveLength(SIZE - 1);
+    expect(members[HUNG]).toMatchObject({ member: HUNG, status: 'no_result', cause: 'group_deadline', attempts: 1 });
+  });
+});
