@@ -132,6 +132,7 @@ export class EngineGate {
       );
       return;
     }
+    const first = await afterBody(client, head, Number(request.headers['content-length'] ?? 0));
     const onward = this.#ask('POST', judged.target, { connection: 'Upgrade', upgrade: 'tcp' });
     onward.on('error', () => client.destroy());
     client.on('close', () => onward.destroy());
@@ -140,11 +141,11 @@ export class EngineGate {
       client.write(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nconnection: close\r\n\r\n`);
       answer.pipe(client);
     });
-    onward.on('upgrade', (answer, engine, first) => {
+    onward.on('upgrade', (answer, engine, said) => {
       this.#keep(engine);
       client.write(`HTTP/1.1 101 ${answer.statusMessage}\r\nconnection: Upgrade\r\nupgrade: tcp\r\n\r\n`);
-      if (first.length > 0) client.write(first);
-      if (head.length > 0) engine.write(head);
+      if (said.length > 0) client.write(said);
+      if (first.length > 0) engine.write(first);
       join(client, engine);
     });
     onward.end();
@@ -230,6 +231,26 @@ export class EngineGate {
       .writeHead(403, { 'content-type': 'application/json' })
       .end(JSON.stringify({ message: `engine gate: ${why}` }));
   }
+}
+
+/** dockerode sends the query as a body too, before the stream begins: those bytes are nobody's stdin. Gives what came after them. */
+async function afterBody(client: Duplex, head: Buffer, length: number): Promise<Buffer> {
+  const chunks = [head];
+  let size = head.length;
+  while (size < length) {
+    const chunk = client.read() as Buffer | null;
+    if (chunk === null) {
+      if (client.readableEnded || client.destroyed) break;
+      await new Promise<void>((resolve) => {
+        client.once('readable', resolve);
+        client.once('close', resolve);
+      });
+      continue;
+    }
+    chunks.push(chunk);
+    size += chunk.length;
+  }
+  return Buffer.concat(chunks).subarray(length);
 }
 
 function join(one: Duplex, other: Socket | Duplex): void {
