@@ -121,9 +121,22 @@ function program(set: (exit: number) => void): Command {
   verb('worker', 'one role, to be scaled by starting more: rollout, verify or collect')
     .argument('ROLE')
     .option('--concurrency <N>', 'members at once; of a rollout worker rollout=N,light=N,interactive=N', slots)
+    .option('--health <[HOST:]PORT>', 'answers probes there: /healthz, /readyz')
     .action(
-      run(async (role: string, o: { concurrency?: number | Slots }) =>
-        (await import('./verbs/worker.ts')).worker({ role, concurrency: o.concurrency ?? null }),
+      run(async (role: string, o: { concurrency?: number | Slots; health?: string }) =>
+        (await import('./verbs/worker.ts')).worker({
+          role,
+          concurrency: o.concurrency ?? null,
+          health: o.health ?? null,
+        }),
+      ),
+    );
+  verb('engine-gate', 'lets workers have boxes of a Docker engine (DOCKER_HOST) without having the engine')
+    .option('--listen <ADDRESS>', 'unix:///PATH or tcp://HOST:PORT', 'unix:///run/farm/engine.sock')
+    .option('--images <DIR>', 'archives of the images that boxes are made of: loaded where the engine lacks them')
+    .action(
+      run(async (o: { listen: string; images?: string }) =>
+        (await import('./verbs/engine-gate.ts')).engineGate({ listen: o.listen, images: o.images ?? null }),
       ),
     );
   verb('runs', 'the runs that are known')

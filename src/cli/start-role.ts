@@ -3,6 +3,7 @@
 import type { Config } from '../shared/config.ts';
 import type { Slots } from '../shared/lane.ts';
 import type { Log } from '../shared/log.ts';
+import { announceEngine } from '../shared/permits/engines.ts';
 import { perhapsPresent, type RoleName } from '../shared/presence.ts';
 import { connectRedis } from '../shared/redis/connect.ts';
 import { tellSilence } from '../shared/redis/silence.ts';
@@ -45,6 +46,20 @@ export async function startRole(config: Config, seat: RoleSeat, log: Log): Promi
   return { drain: closing(role.drain), stop: closing(role.stop) };
 }
 
+async function rollout(context: RoleContext): Promise<Role> {
+  const { redis, worker } = context;
+  const driver = pooled(context);
+  const engine = announceEngine(redis, worker, () => driver.engine());
+  // Containers end themselves when their worker is silent: the sweeper can wait until it is surely gone.
+  const alive = async (): Promise<Set<string>> => new Set((await perhapsPresent(redis)).map((p) => p.worker));
+  const role = await startRolloutWorker(context, driver, alive);
+  const ended = async (how: 'drain' | 'stop'): Promise<void> => {
+    await role[how]();
+    await engine.stop();
+  };
+  return { drain: () => ended('drain'), stop: () => ended('stop') };
+}
+
 /** How many boxes start at once is for all workers of the engine to agree on, not for the driver. */
 function pooled({ config, redis, worker }: RoleContext): SandboxDriver {
   const driver = createDockerDriver({ dockerHost: config.dockerHost, startsAtOnce: Number.POSITIVE_INFINITY });
@@ -54,12 +69,7 @@ function pooled({ config, redis, worker }: RoleContext): SandboxDriver {
 function start(context: RoleContext, seat: RoleSeat): Promise<Role> {
   switch (seat.role) {
     case 'rollout':
-      return startRolloutWorker(
-        context,
-        pooled(context),
-        // Containers end themselves when their worker is silent: the sweeper can wait until it is surely gone.
-        async () => new Set((await perhapsPresent(context.redis)).map((p) => p.worker)),
-      );
+      return rollout(context);
     case 'verify':
       return startVerifyWorker(context);
     case 'collect':

@@ -5,15 +5,21 @@
 import { messageOf } from '../shared/errors.ts';
 import { knownRuns } from '../shared/ledger/known-runs.ts';
 import { type RunStatus, readStatus, unreadable } from '../shared/ledger/run-status.ts';
+import { type EngineUse, enginesInUse } from '../shared/permits/engines.ts';
 import { type Present, present } from '../shared/presence.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import type { UpstreamState } from '../workers/verify/fleet/upstream.ts';
 import type { Sample } from './metrics.ts';
+import { ServiceTime, wantedWorkers } from './wanted-workers.ts';
 
 export interface Figures {
   runs: RunStatus[];
   workers: Present[];
+  /** Of the shared realm's rollout workers. */
+  engines: EngineUse[];
+  /** Seconds of a rollout worker that a member took lately; null where too little has been seen. */
+  workerSeconds: number | null;
   queues: Record<string, number>;
   upstreams: UpstreamState[];
   /** Why there are none, where Redis did not answer. */
@@ -30,11 +36,10 @@ const GOOD_FOR_MS = 1_000;
 const WITHIN_MS = 3_000;
 /** Of a farm with thousands of old runs only the open ones and the latest are told. */
 const MOST_RUNS = 200;
-/** What remains should be done within this. */
-const TARGET_S = 600;
 
 export class FigureReader {
   private readonly sources: FigureSources;
+  private readonly service = new ServiceTime();
   private latest: { at: number; figures: Promise<Figures> } | null = null;
 
   constructor(sources: FigureSources) {
@@ -48,7 +53,15 @@ export class FigureReader {
   }
 
   private within(): Promise<Figures> {
-    const none = (missing: string): Figures => ({ runs: [], workers: [], queues: {}, upstreams: [], missing });
+    const none = (missing: string): Figures => ({
+      runs: [],
+      workers: [],
+      engines: [],
+      workerSeconds: null,
+      queues: {},
+      upstreams: [],
+      missing,
+    });
     return new Promise((resolve) => {
       const timer = setTimeout(() => resolve(none('Redis does not answer')), WITHIN_MS);
       this.gather()
@@ -60,25 +73,26 @@ export class FigureReader {
   private async gather(): Promise<Figures> {
     const { redis, queues, upstreams } = this.sources;
     const names = (await knownRuns(redis, null)).slice(-MOST_RUNS);
-    const [statuses, workers, queued, asked] = await Promise.all([
+    const [statuses, workers, engines, queued, asked] = await Promise.all([
       Promise.all(names.map((run) => readStatus(redis, run).catch(unreadable(run)))),
       present(redis),
+      enginesInUse(redis),
       queues(),
       upstreams(),
     ]);
-    return { runs: statuses.filter((s) => s !== null), workers, queues: queued, upstreams: asked, missing: null };
+    const shared = new Set(workers.filter((w) => w.realm === SHARED_REALM).map((w) => w.worker));
+    const figures: Figures = {
+      runs: statuses.filter((s) => s !== null),
+      workers,
+      engines: engines.filter((use) => shared.has(use.worker)),
+      workerSeconds: null,
+      queues: queued,
+      upstreams: asked,
+      missing: null,
+    };
+    this.service.note(figures, performance.now());
+    return { ...figures, workerSeconds: this.service.workerSeconds };
   }
-}
-
-/** Rollout workers that would bring what remains to its end in time: what one does a second is measured, not guessed. */
-export function wantedWorkers(figures: Figures): number {
-  const open = figures.runs.filter((run) => run.state === 'running' || run.state === 'draining');
-  const remaining = open.reduce((sum, run) => sum + run.members.planned - run.members.accepted, 0);
-  if (remaining === 0) return 0;
-  const workers = figures.workers.filter((w) => w.role === 'rollout' && w.realm === SHARED_REALM).length;
-  const rate = open.reduce((sum, run) => sum + (run.rate_per_s ?? 0), 0);
-  if (workers === 0 || rate === 0) return Math.max(1, workers);
-  return Math.max(1, Math.ceil((remaining * workers) / (rate * TARGET_S)));
 }
 
 export function farmSamples(figures: Figures): Sample[] {
@@ -118,9 +132,14 @@ export function farmSamples(figures: Figures): Sample[] {
     gauge('farm_no_result_members', 'Members of runs without a result, by cause.', counted('cause', causes)),
     gauge('farm_workers', 'Workers that are there, by role.', counted('role', workers)),
     gauge(
+      'farm_engines',
+      'Docker engines that rollout workers have.',
+      figures.missing === null ? [{ value: new Set(figures.engines.map((use) => use.engine)).size }] : [],
+    ),
+    gauge(
       'farm_wanted_workers',
-      'Rollout workers that would end what remains in ten minutes.',
-      figures.missing === null ? [{ value: wantedWorkers(figures) }] : [],
+      'Rollout workers that would end what remains in ten minutes; no more than there are engines where workers share them.',
+      figures.missing === null ? [{ value: wantedWorkers(figures, figures.workerSeconds) }] : [],
     ),
     gauge(
       'farm_queue_jobs',

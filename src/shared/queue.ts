@@ -3,7 +3,7 @@
 // other work has a queue and slots of its own. The only file that knows BullMQ.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { Queue, Worker } from 'bullmq';
+import { DelayedError, Queue, Worker } from 'bullmq';
 import { z } from 'zod';
 import { MEMBER_LANES, type MemberLane } from './lane.ts';
 import { type Connection, openRedis, type RedisPlace } from './redis/connect.ts';
@@ -14,7 +14,7 @@ const PAYLOAD_MAJOR = 3;
 /** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
 const LIGHT_AT_ONCE = { least: 8, most: 64 } as const;
 /** A job carries what its lane plays in so much time. */
-const LIGHT_JOB_MS = 40;
+const LIGHT_JOB_MS = 80;
 
 const jobSchema = z.strictObject({
   run: z.string(),
@@ -120,27 +120,33 @@ export interface Consumer {
   close(): Promise<void>;
 }
 
+/** What `work` gives for a job that is not for this worker: others are offered it, after a moment. */
+export const ELSEWHERE = 'elsewhere';
+const ELSEWHERE_MS = 1_000;
+
 /** Calls `work` for each job of a lane, at most `concurrency` at once. What `work` throws is told to `onError`; a job is never failed for it. */
 export function consume(
   place: RedisPlace,
   realm: string,
   lane: MemberLane,
   concurrency: number,
-  work: (job: MemberJob) => Promise<void>,
+  work: (job: MemberJob) => Promise<typeof ELSEWHERE | undefined>,
   onError: (error: unknown) => void,
 ): Consumer {
   const connection = openRedis(place);
   const worker = new Worker(
     nameOf(lane),
-    async (job) => {
+    async (job, token) => {
       const parsed = jobSchema.safeParse(job.data);
       // Not ours, or of another version: the ledger never heard of it, and dropping it loses nothing.
       if (!parsed.success) return onError(new Error(`a job that is not ours in ${nameOf(lane)}: ${job.id ?? '?'}`));
       try {
-        await work(parsed.data);
+        if ((await work(parsed.data)) !== ELSEWHERE) return;
+        await job.moveToDelayed(Date.now() + ELSEWHERE_MS, token);
       } catch (error) {
-        onError(error);
+        return onError(error);
       }
+      throw new DelayedError();
     },
     {
       connection,

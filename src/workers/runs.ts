@@ -18,10 +18,16 @@ export interface KnownRun {
   documents: Documents;
 }
 
+/** `othersMay`: it is this worker that must not; another one might. */
+export interface RefusedRun {
+  refused: string;
+  othersMay: boolean;
+}
+
 const KEPT = 64;
 
 export class Runs {
-  private readonly known = new Map<string, Promise<KnownRun | { refused: string }>>();
+  private readonly known = new Map<string, Promise<KnownRun | RefusedRun>>();
   private readonly redis: Redis;
   private readonly config: Config;
   private readonly log: Log;
@@ -35,7 +41,7 @@ export class Runs {
     this.anyKey = options.anyKey;
   }
 
-  get(run: string): Promise<KnownRun | { refused: string }> {
+  get(run: string): Promise<KnownRun | RefusedRun> {
     let entry = this.known.get(run);
     if (!entry) {
       entry = this.read(run);
@@ -50,18 +56,26 @@ export class Runs {
     return entry;
   }
 
-  private async read(run: string): Promise<KnownRun | { refused: string }> {
+  private async read(run: string): Promise<KnownRun | RefusedRun> {
     const [state, version, text] = await this.redis.hmget(`${runKey(run)}:run`, 'state', 'version', 'settings');
-    if (!text) return { refused: 'the ledger does not know this run' };
+    if (!text) return { refused: 'the ledger does not know this run', othersMay: false };
     if (state && version !== LEDGER_VERSION)
-      return { refused: `its ledger has layout ${version ?? '1'}, another version’s` };
-    const settings = readSettings(text);
+      return { refused: `its ledger has layout ${version ?? '1'}, another version’s`, othersMay: true };
+    let settings: RunSettings;
+    try {
+      settings = readSettings(text);
+    } catch {
+      return { refused: 'its settings are another version’s', othersMay: true };
+    }
     if (
       !this.anyKey &&
       settings.keyFingerprint !== null &&
       settings.keyFingerprint !== fingerprint(this.config.ambertraceApiKey)
     ) {
-      return { refused: 'this worker does not hold the AmberTrace key that the run was submitted with' };
+      return {
+        refused: 'this worker does not hold the AmberTrace key that the run was submitted with',
+        othersMay: true,
+      };
     }
     const store = watchedStore(await openStoreAddress(settings.store), run, this.redis, this.log);
     return { settings, store, documents: new Documents(store) };

@@ -7,7 +7,7 @@ import { type Attempt, type Company, MemberLedger, type Stage } from '../shared/
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
 import { announce } from '../shared/presence.ts';
-import { consume, type MemberJob } from '../shared/queue.ts';
+import { consume, ELSEWHERE, type MemberJob } from '../shared/queue.ts';
 import { AttemptEnded, Attempts, type Running } from './attempts.ts';
 import { type Begun, Companies } from './company.ts';
 import { isFarmFault } from './farm-fault.ts';
@@ -17,6 +17,7 @@ import { type KnownRun, Runs } from './runs.ts';
 
 /** A part of the farm that fails (store, engine, Redis) gives members back; they are due again after this. */
 const DEPENDENCY_DELAY_MS = 2_000;
+const AGAIN_MS = 10_000;
 
 /** What goes on the wide line. */
 export type Told = Record<string, unknown>;
@@ -33,6 +34,8 @@ export interface StageWork {
   phase: string;
   /** The cause of an attempt that failed in a way that nobody foresaw. */
   failure: Cause;
+  /** Why this worker must not begin the run's members of that lane; null if it may. */
+  refusal?(run: string, known: KnownRun, lane: MemberLane): Promise<string | null>;
   /** Does the stage's work and tells the ledger. Throws when the attempt was told to end, or a part of the farm failed. */
   perform(attempt: Attempt, run: KnownRun, running: Running, ledger: MemberLedger): Promise<Told>;
   /** Lets go of what `perform` waits for, before the attempts are awaited. */
@@ -53,9 +56,25 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const runs = new Runs(redis, context.config, log);
   const presence = await announce(redis, { role: work.stage, realm, worker, slots });
 
-  async function handle(job: MemberJob, lane: MemberLane, at: LaneSlots): Promise<void> {
+  /** Told once in a while: what is left alone comes by again. */
+  const toldAt = new Map<string, number>();
+  const leaveAlone = (run: string, why: string): void => {
+    if (performance.now() - (toldAt.get(run) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS) return;
+    toldAt.set(run, performance.now());
+    log.warn({ run, why }, 'members left alone');
+  };
+
+  async function handle(job: MemberJob, lane: MemberLane, at: LaneSlots): Promise<typeof ELSEWHERE | undefined> {
     const run = await runs.get(job.run);
-    if ('refused' in run) return log.warn({ run: job.run, why: run.refused }, 'member left alone');
+    if ('refused' in run) {
+      leaveAlone(job.run, run.refused);
+      return run.othersMay ? ELSEWHERE : undefined;
+    }
+    const why = await work.refusal?.(job.run, run, lane);
+    if (why) {
+      leaveAlone(job.run, why);
+      return ELSEWHERE;
+    }
     const suspects: MemberKey[] = [];
     const beginning = (members: readonly MemberKey[]) => (company: Company) =>
       ledger.beginAll(job.run, members, work.stage, company);
@@ -94,6 +113,7 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
       const alone = { count: 1 };
       await companies.alone(beginning([suspect]), playing([suspect], alone)).finally(() => at.passed(alone.count));
     }
+    return undefined;
   }
 
   async function perform(attempt: Attempt, run: KnownRun, running: Running): Promise<void> {

@@ -251,7 +251,7 @@ describe.concurrent('a rollout worker', () => {
     const seat = farm.seat('rollout', run.run);
     seat.config = { ...seat.config, ambertraceApiKey: 'at_another_key' };
     ending(farm, await startRolloutWorker(seat, new GatedSandbox(), async () => new Set()));
-    await until('it says why', () => farm.lines.some((line) => line.msg === 'member left alone'));
+    await until('it says why', () => farm.lines.some((line) => line.msg === 'members left alone'));
     expect((await run.status()).members).toMatchObject({ accepted: 0, in_flight: 0 });
     expect(await farm.server.redis.hget(`${runKey(run.run)}:g:0`, '0.n')).toBeNull();
   });

@@ -9,22 +9,38 @@ import { type Slots, writeSlots } from '../../shared/lane.ts';
 import { type Log, openLog } from '../../shared/log.ts';
 import type { RoleName } from '../../shared/presence.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
-import { connectRedis } from '../../shared/redis/connect.ts';
+import { connectRedis, locateRedis } from '../../shared/redis/connect.ts';
 import { tellSilence } from '../../shared/redis/silence.ts';
 import { Interrupts } from '../interrupts.ts';
 import { laneSlots, verifySlots } from '../roles.ts';
 import { startRole } from '../start-role.ts';
 import { buryIn, type RoleOrder, Supervisor } from '../supervisor.ts';
+import { type Health, readHealthAddress, serveHealth } from '../worker-health.ts';
 
-export async function worker(args: { role: string; concurrency: number | Slots | null }): Promise<number> {
+/** Answers probes for the workers that are named whenever it is asked; null: nobody wants to. */
+type Probed = (workers: () => readonly string[]) => Promise<Health | null>;
+
+export interface WorkerArguments {
+  role: string;
+  concurrency: number | Slots | null;
+  /** Where probes are answered; null: nowhere. */
+  health: string | null;
+}
+
+export async function worker(args: WorkerArguments): Promise<number> {
   const role = (['rollout', 'verify', 'collect'] as const).find((r) => r === args.role);
   if (role === undefined) throw inputError('role', `worker ${args.role}: rollout, verify and collect are roles`);
   const config = readConfig();
   const log = openLog(config, role);
   const interrupts = new Interrupts();
   const slots = slotsOf(role, args.concurrency);
-  if (role === 'collect') await collect(config, log, interrupts);
-  else await supervised(config, { role, realm: SHARED_REALM, slots, run: null }, log, interrupts);
+  const probed: Probed = async (workers) =>
+    args.health === null
+      ? null
+      : await serveHealth(readHealthAddress(args.health), { role, workers, config, place: await locateRedis(config) });
+  if (args.health !== null) readHealthAddress(args.health);
+  if (role === 'collect') await collect(config, log, interrupts, probed);
+  else await supervised(config, { role, realm: SHARED_REALM, slots, run: null }, log, interrupts, probed);
   return interrupts.exitCode;
 }
 
@@ -32,7 +48,13 @@ export async function worker(args: { role: string; concurrency: number | Slots |
  * Members are at work in a process that one of them may kill: its parent sees how it died, tells the ledger, and starts
  * another. Without that a member could kill one worker after another, and no one would know of what.
  */
-async function supervised(config: Config, order: RoleOrder, log: Log, interrupts: Interrupts): Promise<void> {
+async function supervised(
+  config: Config,
+  order: RoleOrder,
+  log: Log,
+  interrupts: Interrupts,
+  probed: Probed,
+): Promise<void> {
   const { redis } = await connectRedis(config, { patient: true });
   const supervisor = new Supervisor({
     orders: [order],
@@ -43,27 +65,33 @@ async function supervised(config: Config, order: RoleOrder, log: Log, interrupts
     onDeath: (worker, signature) => buryIn(redis, order.realm, worker, signature),
   });
   interrupts.onForce(() => supervisor.kill());
+  const health = await probed(() => supervisor.workers);
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   log.info('draining');
   // A worker's grace is its episodes' own deadline: members at work end by themselves.
+  health?.draining();
   await supervisor.drain(interrupts.second, null);
+  await health?.close();
   redis.disconnect();
 }
 
 /** Collects, and drives runs that nobody drives: so that a detached run has an owner where there is no `up`. */
-async function collect(config: Config, log: Log, interrupts: Interrupts): Promise<void> {
+async function collect(config: Config, log: Log, interrupts: Interrupts, probed: Probed): Promise<void> {
   const name = `collect-${process.pid}-${randomBytes(4).toString('hex')}`;
   const seat = { role: 'collect' as const, realm: SHARED_REALM, slots: {}, run: null, worker: name };
   const started = await startRole(config, seat, log);
   const adopter = await adopt(config, log);
+  const health = await probed(() => [name]);
   log.info({ worker: name, slots: '' }, 'ready');
   await new Promise<void>((resolve) => interrupts.onFirst(resolve));
   log.info('draining');
+  health?.draining();
   await adopter.close();
   const second = new Promise<'second'>((resolve) =>
     interrupts.second.addEventListener('abort', () => resolve('second'), { once: true }),
   );
   if ((await Promise.race([started.drain(), second])) === 'second') await started.stop();
+  await health?.close();
 }
 
 function slotsOf(role: RoleName, want: number | Slots | null): Slots {

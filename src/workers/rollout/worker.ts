@@ -14,6 +14,7 @@ import { Closings } from './closing.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { InteractiveWorker } from './interactive.ts';
 import { type Played, playMember } from './play.ts';
+import { VersionPins } from './version-pins.ts';
 
 const SWEEP_MS = 20_000;
 /** Before the second and the third attempt. */
@@ -44,6 +45,7 @@ export async function startRolloutWorker(
   );
   const { interactive: reserved = 0, rollout = 0 } = context.slots;
   const closings = new Closings(rollout, log, () => role.guest());
+  const pins = new VersionPins(context, driver);
   /** Slots for sandboxed members that are taken: light ones have slots of their own. */
   let atWork = 0;
 
@@ -100,6 +102,7 @@ export async function startRolloutWorker(
     line: 'attempt',
     phase: 'reading the task',
     failure: 'environment_error',
+    refusal: async (run, { settings }, lane) => (lane === 'rollout' ? pins.refusal(run, settings) : null),
     perform,
     close: async () => {
       clearInterval(sweeper);

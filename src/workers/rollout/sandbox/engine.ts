@@ -4,40 +4,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Docker from 'dockerode';
-import { missingError } from '../../../shared/errors.ts';
 import type { EngineFacts } from '../../../shared/sandbox.ts';
+import { boxBody, type ContainerPlan } from './box-body.ts';
+import { type EngineAddress, engineAddress } from './engine-address.ts';
 import { seccompProfile } from './seccomp.ts';
-
-const SOCKET = '/var/run/docker.sock';
-
-/** Shared memory of System V belongs to no process, so the kernel could free it by killing only the runner: it has to be little.
- *  Closed connections are forgotten at once: they would outlive their processes, and a reset, by a minute. */
-const KERNEL_SETTINGS = {
-  'kernel.shmmax': String(16 * 1024 * 1024),
-  'kernel.shmall': String((16 * 1024 * 1024) / 4096),
-  'kernel.shmmni': '64',
-  'kernel.msgmni': '16',
-  'kernel.sem': '250 3200 32 32',
-  'net.ipv4.tcp_max_tw_buckets': '0',
-};
 
 /** What `uname -m` says, as images name it. */
 const IMAGE_ARCHITECTURES: Record<string, string> = { x86_64: 'amd64', aarch64: 'arm64' };
-
-/** A box's share is dealt out in short turns: within a turn its threads may have every processor, and whoever is beside it waits so long. */
-const TURN_US = 20_000;
-/** No engine deals out less than this in a turn. */
-const LEAST_US = 1_000;
-
-/** At most `cpus`, and the weight of so many against others. */
-function cpuShare(cpus: number): { CpuPeriod: number; CpuQuota: number; CpuShares: number } {
-  const period = Math.min(1_000_000, Math.max(TURN_US, Math.ceil(LEAST_US / cpus)));
-  return {
-    CpuPeriod: period,
-    CpuQuota: Math.max(LEAST_US, Math.round(period * cpus)),
-    CpuShares: Math.max(2, Math.round(1024 * cpus)),
-  };
-}
 
 export class EngineError extends Error {
   /** HTTP status of the engine's answer; 0 where there was none. */
@@ -49,19 +22,6 @@ export class EngineError extends Error {
     this.step = step;
     this.status = status;
   }
-}
-
-export interface ContainerPlan {
-  name: string;
-  image: string;
-  labels: Record<string, string>;
-  memoryBytes: number;
-  cpus: number;
-  pids: number;
-  /** Null: the engine's default. */
-  runtime: string | null;
-  /** Mount options by folder; each is a tmpfs. */
-  tmpfs: Record<string, string>;
 }
 
 export interface ImageFacts {
@@ -145,45 +105,7 @@ export class DockerEngine {
 
   /** Creates; the container is not started. */
   async create(plan: ContainerPlan): Promise<void> {
-    await bounded(
-      'create',
-      30_000,
-      this.#docker.createContainer({
-        name: plan.name,
-        Image: plan.image,
-        Labels: plan.labels,
-        Hostname: 'box',
-        User: '0:0',
-        WorkingDir: '/',
-        Tty: false,
-        OpenStdin: true,
-        StdinOnce: true,
-        AttachStdin: true,
-        AttachStdout: true,
-        AttachStderr: true,
-        NetworkDisabled: true,
-        HostConfig: {
-          AutoRemove: true,
-          CapDrop: ['ALL'],
-          CapAdd: ['SETUID', 'SETGID'],
-          SecurityOpt: ['no-new-privileges', `seccomp=${this.#seccomp}`],
-          ...(plan.runtime === null ? {} : { Runtime: plan.runtime }),
-          Privileged: false,
-          ReadonlyRootfs: true,
-          NetworkMode: 'none',
-          IpcMode: 'private',
-          Init: false,
-          LogConfig: { Type: 'none', Config: {} },
-          Memory: plan.memoryBytes,
-          MemorySwap: plan.memoryBytes,
-          ...cpuShare(plan.cpus),
-          PidsLimit: plan.pids,
-          Tmpfs: plan.tmpfs,
-          Sysctls: KERNEL_SETTINGS,
-          Ulimits: [{ Name: 'core', Soft: 0, Hard: 0 }],
-        },
-      }),
-    );
+    await bounded('create', 30_000, this.#docker.createContainer({ name: plan.name, ...boxBody(plan, this.#seccomp) }));
   }
 
   /** Before the start, so that not a byte is lost. */
@@ -314,26 +236,8 @@ const GRAFT_LABEL = 'rollout-farm.box';
 function connect(dockerHost: string | null): Docker {
   // All of these are named, or the library would take them from the environment.
   const nothing = { host: undefined, port: undefined, protocol: 'http' as const, ca: undefined, cert: undefined };
-  const options = (over: object) => new Docker({ ...nothing, ...over } as Docker.DockerOptions);
-  if (dockerHost === null) return options({ socketPath: SOCKET });
-  if (dockerHost.startsWith('unix://')) return options({ socketPath: dockerHost.slice(7) || SOCKET });
-  try {
-    const url = new URL(dockerHost.includes('//') ? dockerHost : `tcp://${dockerHost}`);
-    if (['tcp:', 'http:', 'https:'].includes(url.protocol))
-      return options({
-        socketPath: undefined,
-        host: url.hostname,
-        port: Number(url.port || (url.protocol === 'https:' ? 2376 : 2375)),
-        protocol: url.protocol === 'https:' ? 'https' : 'http',
-      });
-  } catch {
-    // told below
-  }
-  throw missingError(
-    'docker_unreachable',
-    `DOCKER_HOST "${dockerHost}" is no address that the Docker client here can use`,
-    'use unix:///path/to/docker.sock or tcp://host:port',
-  );
+  const address: EngineAddress = engineAddress(dockerHost);
+  return new Docker({ ...nothing, socketPath: undefined, ...address } as Docker.DockerOptions);
 }
 
 /** Links count as what they are. */
