@@ -22,10 +22,11 @@ has_python() { [ -z "$tests" ] || [ -x /usr/bin/python3 ]; }
 # What `bench chaos` needs for clocks that jump and cables that are cut.
 has_faults() { [ -z "$tests" ] || { ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 && command -v ip >/dev/null; }; }
 # Two S3 servers for the store's contract.
+has_certificates() { [ -z "$tests" ] || command -v openssl >/dev/null; }
 has_s3() { [ -z "$tests" ] || "$infra/s3/build.sh" --has; }
 # Brings up docker-compose.yml.
 has_compose() { [ -z "$tests" ] || command -v docker-compose >/dev/null; }
-done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_compose && has_s3 && answers && has_base && has_runner; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_compose && has_certificates && has_s3 && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -54,6 +55,7 @@ need docker docker.io 'Docker (the command and an engine)'
 [ -n "${DOCKER_HOST:-}" ] || answers || need dockerd docker.io 'the Docker engine (dockerd)'
 has_redis || { packages+=(redis-server); names+=('redis-server 7.0 or newer'); }
 has_python || { packages+=(python3); names+=('python3'); }
+has_certificates || { packages+=(openssl); names+=('openssl'); }
 has_faults || { packages+=(libfaketime iproute2); names+=('libfaketime and iproute2'); }
 has_s3 || python3 -c 'import ensurepip, venv' 2>/dev/null || { packages+=(python3-venv); names+=('python3-venv'); }
 has_compose || need docker-compose docker-compose 'docker-compose 1.29 or Compose v2'

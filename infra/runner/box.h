@@ -52,6 +52,7 @@ void become_root(void);
 void bounds(void);                        // in a child: limits, signals, mask
 void user_for_good(void);                 // in a child, before exec
 void filter_for_good(void);
+void hasten(int on);                      // the runner comes before all that runs in its box
 int kill_all(void);                       // kills and reaps all of both uids; -1: something survived
 int others(void);                         // processes beside us and the nursery
 extern int child_signals;                 // signalfd of SIGCHLD
@@ -93,5 +94,6 @@ void run_grade(const struct frame *frame);
 void write_files(const struct frame *frame);
 void list_files(const struct frame *frame);
 void fit_folders(void);                   // once, before the first command
+void remember_standing(void);             // the same
 void reset_box(void);
 #endif

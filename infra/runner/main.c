@@ -25,6 +25,7 @@ static void take_settings(const struct frame *frame) {
 int main(void) {
   umask(022);
   user_init();
+  remember_standing();
   // until the settings are there, a driver that died between start and attach must not leave a box behind
   settings = (struct settings){.lifetime_ms = 60000, .silence_ms = 20000};
   watchdog_start();

@@ -229,6 +229,7 @@ static int terminals(void) {
 // While we have an uid of the box's, what runs under it may set our priorities and our processors, and our children would have them.
 struct standing {
   int nice, policy, io;
+  uint64_t turn;
   uint8_t processors[128];
 };
 static struct standing first;
@@ -237,11 +238,19 @@ static void stand(struct standing *now) {
   memset(now, 0, sizeof *now);
   now->nice = getpriority(PRIO_PROCESS, 0);
   now->policy = (int)syscall(SYS_sched_getscheduler, 0);
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t turn, deadline, period;
+  } have = {0};
+  if (syscall(SYS_sched_getattr, 0, &have, sizeof have, 0) == 0) now->turn = have.turn;
   now->io = (int)syscall(SYS_ioprio_get, 1, 0);
   syscall(SYS_sched_getaffinity, 0, sizeof now->processors, now->processors);
 }
 
-__attribute__((constructor)) static void stand_first(void) { stand(&first); }
+void remember_standing(void) { stand(&first); }
 
 // What is left, counted; `what` says of which kind.
 static int survivors(const char **what) {

@@ -14,6 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// What has run so long may be a crowd that keeps every processor of the box busy until its deadline.
+enum { LONG_US = 250000 };
+
 static uint8_t *input;
 static size_t input_size;
 
@@ -114,7 +117,7 @@ static int disk_full(void) {
   static const char *const folders[] = {"/work", "/tmp", "/dev/shm"};
   for (int i = 0; i < 3; i++) {
     struct statvfs use;
-    if (statvfs(folders[i], &use) == 0 && use.f_blocks > 0 && (use.f_bavail == 0 || use.f_favail == 0)) return 1;
+    if (statvfs(folders[i], &use) == 0 && use.f_blocks > 0 && (use.f_bavail == 0 || (use.f_files > 0 && use.f_favail == 0))) return 1;
   }
   return 0;
 }
@@ -165,7 +168,7 @@ static void attend(struct job *job) {
   uint64_t end = job->start + (uint64_t)job->timeout_ms * 1000;
   uint64_t oom = counter(OOM_KILLS), pids = counter(PIDS_REFUSED);
   size_t written = 0;
-  int status = 0, over = 0;
+  int status = 0, over = 0, hasty = 0;
   enum cause cause = EXITED;
   candidate = job->candidate;
   candidate_status = killing = 0;
@@ -175,15 +178,16 @@ static void attend(struct job *job) {
       cause = TIMED_OUT;
       break;
     }
+    if (!hasty && now >= job->start + LONG_US) hasten(hasty = 1);
     struct pollfd fds[6] = {{.fd = 0, .events = POLLIN},
                             {.fd = child_signals, .events = POLLIN},
                             {.fd = job->in[1], .events = POLLOUT},
                             {.fd = job->out[OUT][0], .events = POLLIN},
                             {.fd = job->out[ERR][0], .events = POLLIN},
                             {.fd = job->out[RESULT][0], .events = POLLIN}};
-    uint64_t wait = (end - now) / 1000 + 1;
+    uint64_t wait = (end - now) / 1000 + 1, most = hasty ? 1000 : LONG_US / 1000;
     send_urgent();
-    if (poll(fds, 6, (int)(wait > 1000 ? 1000 : wait)) < 0) continue;
+    if (poll(fds, 6, (int)(wait > most ? most : wait)) < 0) continue;
     if (fds[0].revents && serve_channel()) {
       cause = ABORTED;
       break;
@@ -222,6 +226,7 @@ static void attend(struct job *job) {
   } else if (cause == EXITED) value = WEXITSTATUS(status);
   answer(cause, value, wall, counter(OOM_KILLS) > oom, counter(PIDS_REFUSED) > pids, candidate_status);
   candidate = 0;
+  if (hasty) hasten(0);
 }
 
 int job_pipes(struct job *job) {

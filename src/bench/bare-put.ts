@@ -5,8 +5,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { muteSdkNotice, readConfig } from '../shared/config.ts';
-import { s3PlaceOf } from '../shared/store/s3.ts';
 import { isS3Address } from '../shared/store/s3-address.ts';
+import { s3PlaceOf } from '../shared/store/s3-place.ts';
 
 export interface BarePut {
   put(name: string, bytes: Uint8Array): Promise<void>;

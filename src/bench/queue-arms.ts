@@ -54,10 +54,11 @@ export class Arms {
     producer: ChildProcess,
     run: string,
     members: number,
+    alike = false,
     heapAt: number[] = [],
     onMark: (mark: z.infer<typeof markSchema>) => Promise<void> = async () => {},
   ): Promise<z.infer<typeof doneSchema>> {
-    producer.send({ run, spec: this.spec(members), heapAt });
+    producer.send({ run, spec: this.spec(members, alike), heapAt });
     for (;;) {
       const answer = await said(producer);
       const mark = markSchema.safeParse(answer);
@@ -66,16 +67,16 @@ export class Arms {
     }
   }
 
-  /** Each member of a group guesses another number: no two of its trajectories are equal. */
-  private spec(members: number): string {
-    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}`);
+  /** Each member of a group guesses another number, so that no two of its trajectories are equal; or all the same one. */
+  private spec(members: number, alike: boolean): string {
+    const file = (name: string): string => path.join(this.server.folder, `${name}-${members}${alike ? '-alike' : ''}`);
     const config = { low: 1, high: 10, max_guesses: 4 };
     const groups = Array.from({ length: members / GROUP }, (_, i) => `t${i}`);
     const task = (id: string, seed: number): string => `${JSON.stringify({ id, env: 'guess', seed, config })}\n`;
     const play = (id: string, m: number): string => `${JSON.stringify({ task_id: id, actions: [m + 1] })}\n`;
     writeFileSync(file('tasks'), groups.map(task).join(''));
     writeFileSync(file('plays'), groups.flatMap((id) => Array.from({ length: GROUP }, (_, m) => play(id, m))).join(''));
-    const policy = { kind: 'completions', path: file('plays') };
+    const policy = alike ? { kind: 'scripted', actions: [5] } : { kind: 'completions', path: file('plays') };
     const limits = { in_flight: LIVE };
     writeFileSync(
       file('spec'),

@@ -42,7 +42,7 @@ export async function queueMemory(arms: Arms, server: BenchRedis): Promise<Queue
     const samples: { accepted: number; redis: number }[] = [];
     const heaps: { producer: number; collector: number }[] = [];
     const run = arms.newRun();
-    const over = arms.drive(producer, run, EARLY + LATE, [EARLY, LATE], async (mark) => {
+    const over = arms.drive(producer, run, EARLY + LATE, false, [EARLY, LATE], async (mark) => {
       heaps.push({ producer: mark.heap, collector: await heapOf(collector) });
     });
     let going = true;

@@ -16,7 +16,8 @@ export function printQueue({ cores, speed, memory }: QueueBench): string {
     'cores do beside that is free to overlap, in both. The farm is done when shards and manifest are in the store.',
     ...speed.flatMap((s) => [
       `${s.concurrency} at once: farm ${shown(s.farm, 0)} members a second, plain BullMQ ${shown(s.raw, 0)}: ${s.ratio.toFixed(2)}x (goal ${s.ratio_goal}x); until the last group is in results: ${shown(s.closed, 0)}, ${s.closed_ratio.toFixed(2)}x`,
-      `  CPU for one, in microseconds: farm ${cpu(s.farm_cpu_us)}; plain BullMQ ${cpu(s.raw_cpu_us)}`,
+      `  where a group's members act alike: ${shown(s.alike, 0)}, ${s.alike_ratio.toFixed(2)}x`,
+      `  CPU for one, in microseconds: farm ${cpu(s.farm_cpu_us)}; alike ${cpu(s.alike_cpu_us)}; plain BullMQ ${cpu(s.raw_cpu_us)}`,
     ]),
     `Redis for a live member: ${Math.round(memory.redis_bytes_per_live_member)} bytes (goal ${memory.goal})`,
     grown('Redis', memory.redis),

@@ -24,12 +24,16 @@ interface QueueSpeed {
   farm: Figure;
   /** Until the last group is closed: it is in the results stream, and its shard is not yet written. */
   closed: Figure;
+  /** As `farm`, where the members of a group all act alike: their one content is compressed and kept once. */
+  alike: Figure;
   raw: Figure;
   /** `farm` over `raw`. */
   ratio: number;
   closed_ratio: number;
+  alike_ratio: number;
   ratio_goal: number;
   farm_cpu_us: CpuOfOne;
+  alike_cpu_us: CpuOfOne;
   raw_cpu_us: CpuOfOne;
 }
 
@@ -57,33 +61,41 @@ async function speedAt(concurrency: number, arms: Arms, server: BenchRedis, sign
   const [producer, worker, collector] = [await seat('producer'), await seat('worker'), await seat('collector')];
   const [raw, sink] = [await seat('raw-producer'), await seat('raw-worker')];
   const redis = server.pid;
-  const farmCpu = new CpuOfArm({ producer: producer.pid, worker: worker.pid, collector: collector.pid, redis });
+  const parts = { producer: producer.pid, worker: worker.pid, collector: collector.pid, redis };
+  const [farmCpu, alikeCpu] = [new CpuOfArm(parts), new CpuOfArm(parts)];
   const rawCpu = new CpuOfArm({ producer: raw.pid, worker: sink.pid, redis });
-  const rates = { stored: [] as number[], closed: [] as number[], raw: [] as number[] };
+  const rates = { stored: [] as number[], closed: [] as number[], alike: [] as number[], raw: [] as number[] };
   for (let round = -1; round < ROUNDS; round++) {
     signal.throwIfAborted();
     const { ms, doneMs } = await farmCpu.of(round, () => arms.drive(producer, arms.newRun(), MEMBERS));
+    signal.throwIfAborted();
+    const alike = await alikeCpu.of(round, () => arms.drive(producer, arms.newRun(), MEMBERS, true));
     signal.throwIfAborted();
     const rawMs = await rawCpu.of(round, () => noOps(raw, sink, MEMBERS));
     // One unmeasured round of each first.
     if (round < 0) continue;
     rates.closed.push((1_000 * MEMBERS) / ms);
     rates.stored.push((1_000 * MEMBERS) / doneMs);
+    rates.alike.push((1_000 * MEMBERS) / alike.doneMs);
     rates.raw.push((1_000 * MEMBERS) / rawMs);
   }
   arms.end();
   const farm = figureOf('farm, in the store', rates.stored);
   const closed = figureOf('farm, in the results', rates.closed);
+  const alike = figureOf('farm, members alike, in the store', rates.alike);
   const plain = figureOf('plain BullMQ', rates.raw);
   return {
     concurrency,
     farm,
     closed,
+    alike,
     raw: plain,
     ratio: farm.median / plain.median,
     closed_ratio: closed.median / plain.median,
+    alike_ratio: alike.median / plain.median,
     ratio_goal: RATIO_GOAL,
     farm_cpu_us: farmCpu.one(),
+    alike_cpu_us: alikeCpu.one(),
     raw_cpu_us: rawCpu.one(),
   };
 }

@@ -23,10 +23,10 @@ export function printScale({ cores, group, rows, flat, s3_puts: puts }: ScaleBen
         `${name(row as ScaleRow)}  ${us(cpu.producer)} ${us(cpu.workers)} ${us(cpu.collector)} ${us(cpu.redis)}   ${us(cpu.all)} (${us(row.plain_cpu_us).trim()})`,
     ),
     '',
-    'memory, MB: producer and collector afterwards (at most, with code), a worker at most; Redis above its start, at most and afterwards (keys left)',
+    'memory, MB: producer, collector and a worker afterwards (at most, with code); Redis above its start, at most and afterwards (keys left)',
     ...rows.map(
       ({ memory, redis, ...row }) =>
-        `${name(row as ScaleRow)}  producer ${mb(memory.producer)} (${mb(memory.peak_producer)}), collector ${mb(memory.collector)} (${mb(memory.peak_collector)}), worker ${mb(memory.peak_worker)}; Redis ${mb(redis.peak)}, then ${(redis.after / 1024).toFixed(1)} KB (${redis.keys_left})`,
+        `${name(row as ScaleRow)}  producer ${mb(memory.producer)} (${mb(memory.peak_producer)}), collector ${mb(memory.collector)} (${mb(memory.peak_collector)}), worker ${mb(memory.worker)} (${mb(memory.peak_worker)}); Redis ${mb(redis.peak)}, then ${(redis.after / 1024).toFixed(1)} KB (${redis.keys_left})`,
     ),
     '',
     'in the store: objects, bytes of a member',

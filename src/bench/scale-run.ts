@@ -16,7 +16,7 @@ import { BenchRedis } from './redis.ts';
 const WARM_UP = 2_000;
 /** A small size is run several times over, so that what is measured is more than the start of a run. */
 const AT_LEAST = 5_000;
-const NO_OPS = 20_000;
+const NO_OPS = 10_000;
 const CONCURRENCY = 16;
 const SAMPLE_MS = 25;
 const LOOK_MS = 2;
@@ -40,6 +40,8 @@ export interface ScaleSample {
     /** Heap and buffers when the run is over, all that can be collected being gone. */
     producer: number;
     collector: number;
+    /** Of the first one. */
+    worker: number;
     peak_producer: number | null;
     peak_collector: number | null;
     /** Of the largest worker. */
@@ -62,14 +64,16 @@ export async function scaleRun(arm: ScaleArm, store: string | null, signal: Abor
   const arms = new Arms(server, store);
   const redis = openRedis({ options: { path: server.socket }, address: 'bench', embedded: true });
   const address = store ?? `${server.folder}/store`;
+  // Interrupted, it does not wait for a run's end: whoever waits for a process hears that it is gone.
+  signal.addEventListener('abort', () => arms.end(), { once: true });
   try {
     const parts = await start(arms, arm.workers);
     await arms.drive(parts.producer, arms.newRun(), WARM_UP);
-    await noOps(parts.raw, redis, WARM_UP);
+    await noOps(parts.raw, redis, WARM_UP, signal);
     signal.throwIfAborted();
     const farm = await farmArm(arm, arms, parts, { redis, pid: server.pid, address });
     signal.throwIfAborted();
-    return { ...farm, ...(await plainArm(parts, { redis, pid: server.pid })) };
+    return { ...farm, ...(await plainArm(parts, { redis, pid: server.pid, signal })) };
   } finally {
     redis.disconnect();
     arms.end();
@@ -113,6 +117,7 @@ async function farmArm(
     memory: {
       producer: await heapOf(producer),
       collector: await heapOf(collector),
+      worker: await heapOf(workers[0] as ChildProcess),
       peak_producer: peakBytes(producer.pid),
       peak_collector: peakBytes(collector.pid),
       peak_worker: Math.max(...workers.map((worker) => peakBytes(worker.pid) ?? 0)) || null,
@@ -128,11 +133,11 @@ async function farmArm(
 
 async function plainArm(
   { raw, sinks }: Parts,
-  { redis, pid }: { redis: Redis; pid: number | undefined },
+  { redis, pid, signal }: { redis: Redis; pid: number | undefined; signal: AbortSignal },
 ): Promise<Pick<ScaleSample, 'plain_per_s' | 'plain_cpu_us'>> {
   const all = { producer: [raw], workers: sinks, redis: [{ pid }] };
   const before = cpuOf(all);
-  const ms = await noOps(raw, redis, NO_OPS);
+  const ms = await noOps(raw, redis, NO_OPS, signal);
   const after = cpuOf(all);
   const one = (name: keyof typeof all): number | null => less(after[name], before[name], NO_OPS);
   return {
@@ -142,7 +147,7 @@ async function plainArm(
 }
 
 /** Milliseconds from the first job's adding until none waits or is at work, whoever of the workers took it. */
-async function noOps(raw: ChildProcess, redis: Redis, count: number): Promise<number> {
+async function noOps(raw: ChildProcess, redis: Redis, count: number, signal: AbortSignal): Promise<number> {
   const queue = `bull:${REALM}`;
   const last = Number(await redis.get(`${queue}:id`)) + count;
   const began = performance.now();
@@ -154,6 +159,7 @@ async function noOps(raw: ChildProcess, redis: Redis, count: number): Promise<nu
       redis.llen(`${queue}:active`),
     ]);
     if (Number(id) >= last && waiting + active === 0) return performance.now() - began;
+    signal.throwIfAborted();
     await wait(LOOK_MS);
   }
 }

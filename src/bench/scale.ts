@@ -128,6 +128,7 @@ function rowOf(arm: ScaleArm, samples: readonly ScaleSample[]): ScaleRow {
     memory: {
       producer: sure((s) => s.memory.producer),
       collector: sure((s) => s.memory.collector),
+      worker: sure((s) => s.memory.worker),
       peak_producer: middle((s) => s.memory.peak_producer),
       peak_collector: middle((s) => s.memory.peak_collector),
       peak_worker: middle((s) => s.memory.peak_worker),
@@ -153,6 +154,7 @@ function flatness(rows: readonly ScaleRow[]): Flatness[] {
     ['processor time of a member', (row) => row.cpu_us.all],
     ['memory of the producer', (row) => row.memory.producer],
     ['memory of the collector', (row) => row.memory.collector],
+    ['memory of a worker', (row) => row.memory.worker],
     ['memory of Redis, at most', (row) => row.redis.peak],
     ['stored bytes of a member', (row) => row.stored.bytes / row.members],
   ];

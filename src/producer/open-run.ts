@@ -77,6 +77,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
     over && settings !== null
       ? settings.plan
       : await storePlan(store, planGroups(spec, options.source), spec.groupSize);
+  options.source.release();
   if (!over) await store.put(objectKey(sha256(document)), document);
   if (settings === null) {
     settings = settingsOf(

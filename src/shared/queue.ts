@@ -14,7 +14,7 @@ const PAYLOAD_MAJOR = 3;
 /** Light members that travel in one job: their episodes take less than a job costs. A sandboxed one travels alone. */
 const LIGHT_AT_ONCE = { least: 8, most: 64 } as const;
 /** A job carries what its lane plays in so much time. */
-const LIGHT_JOB_MS = 40;
+const LIGHT_JOB_MS = 80;
 
 const jobSchema = z.strictObject({
   run: z.string(),

@@ -1,4 +1,4 @@
-// Many machines: producer with gateway, Redis, two workers and a trainer, each in a network namespace with an address of
+// Many machines: producer with gateway, Redis, an S3 store, two workers and a trainer, each in a network namespace with an address of
 // its own. One after another is cut off and comes back; every member is accounted for, and the trainer's stream has neither
 // a gap nor a repetition.
 
@@ -13,22 +13,31 @@ import { RunLedger } from '../../src/shared/ledger/run-ledger.ts';
 import { MAIN } from '../support/built.ts';
 import { TestFarm } from '../support/farm.ts';
 import { type Machine, TestNetwork } from '../support/network.ts';
+import { KEYS, REGION, startVersitygw, whereIs } from '../support/s3-server.ts';
 import { until } from '../support/until.ts';
 import { expectAccounted, succeed } from '../support/whole-run.ts';
 
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 const TRAINER = fileURLToPath(new URL('../support/trainer.mjs', import.meta.url));
-const [RUN, GROUPS, SIZE, KEY, PASSWORD] = ['afar', 120, 4, 'key-of-the-gateway', 'password-of-the-redis'];
+const [RUN, GROUPS, SIZE, KEY, PASSWORD] = ['afar', 150, 4, 'key-of-the-gateway', 'password-of-the-redis'];
 const PATIENCE = { withinMs: 120_000, everyMs: 50 };
 
 test('machines that are cut off and come back cost no member, and the trainer no record', async ({
   onTestFinished,
 }) => {
   const network = new TestNetwork();
-  const [ledger, producer, one, two, desk] = ['ledger', 'producer', 'one', 'two', 'desk'].map((name) =>
+  const [ledger, shop, producer, one, two, desk] = ['ledger', 'shop', 'producer', 'one', 'two', 'desk'].map((name) =>
     network.machine(name),
-  ) as [Machine, Machine, Machine, Machine, Machine];
-  const farm = new TestFarm({ REDIS_URL: `redis://:${PASSWORD}@${ledger.address}:6379`, FARM_API_KEY: KEY });
+  ) as [Machine, Machine, Machine, Machine, Machine, Machine];
+  // A second door to the same folder, on the host: for looking at it afterwards.
+  const near = await startVersitygw();
+  const farm = new TestFarm({
+    ...near.env,
+    S3_ENDPOINT: `http://${shop.address}:7070`,
+    FARM_STORE: `s3://${near.bucket}/afar`,
+    REDIS_URL: `redis://:${PASSWORD}@${ledger.address}:6379`,
+    FARM_API_KEY: KEY,
+  });
   const processes: ChildProcess[] = [];
   /** On a machine, with the farm's environment; what it says is kept. */
   const on = (
@@ -51,6 +60,7 @@ test('machines that are cut off and come back cost no member, and the trainer no
     for (const child of processes) child.kill('SIGKILL');
     watching.disconnect();
     await farm.close();
+    await near.close();
     network.close();
   });
 
@@ -58,6 +68,20 @@ test('machines that are cut off and come back cost no member, and the trainer no
   mkdirSync(folder);
   const socket = path.join(folder, 's');
   const listen = ['--bind', ledger.address, '--requirepass', PASSWORD, '--unixsocket', socket, '--dir', folder];
+  on(
+    shop,
+    'env',
+    `ROOT_ACCESS_KEY=${KEYS.AWS_ACCESS_KEY_ID}`,
+    `ROOT_SECRET_KEY=${KEYS.AWS_SECRET_ACCESS_KEY}`,
+    whereIs('versitygw'),
+    '--port',
+    `${shop.address}:7070`,
+    '--region',
+    REGION,
+    '--quiet',
+    'posix',
+    near.folder,
+  );
   on(ledger, 'redis-server', CONF, '--port', '6379', ...listen);
   // Ours, by its socket: a file knows no network.
   const watching = new Redis({ path: socket, password: PASSWORD, retryStrategy: () => 50, maxRetriesPerRequest: null });
@@ -78,7 +102,7 @@ test('machines that are cut off and come back cost no member, and the trainer no
   for (const { errors } of workers) await until('a worker is ready', () => errors().includes('"ready"'), PATIENCE);
   await until('the gateway is there', () => gateway.errors().includes('gateway at'), PATIENCE);
 
-  const code = 'import time; time.sleep(0.25); print("hello")';
+  const code = 'import time; time.sleep(0.5); print("hello")';
   const spec = farm.file('afar.json', {
     name: RUN,
     group_size: SIZE,
@@ -123,6 +147,12 @@ test('machines that are cut off and come back cost no member, and the trainer no
   desk.mend();
   await until('it has more records', () => records().length > heard, PATIENCE);
 
+  // The store: what closes waits in the ledger, or the run for its store; both go on by themselves.
+  shop.cut();
+  await until('the run waits for its store', async () => (await run.field('state')) === 'paused', PATIENCE);
+  shop.mend();
+  await further(4);
+
   // The producer, gateway and collector: members at work go on, what is planned waits.
   producer.cut();
   await until(
@@ -137,8 +167,9 @@ test('machines that are cut off and come back cost no member, and the trainer no
   expect(seen.map(({ group }) => group).sort((a, b) => a - b)).toEqual(Array.from({ length: GROUPS }, (_, i) => i));
   await until('the run is done', async () => (await run.field('state')) === 'done', PATIENCE);
   // From the store, on any machine: the same records in the same order.
+  farm.env.S3_ENDPOINT = near.endpoint;
   farm.env.REDIS_URL = `unix://:${PASSWORD}@${socket}`;
   await expectAccounted(farm, RUN, GROUPS, SIZE);
   const results = (await succeed(farm, 'results', RUN)).split('\n').filter(Boolean);
   expect(seen).toEqual(results.map((line) => JSON.parse(line)));
-}, 400_000);
+}, 600_000);

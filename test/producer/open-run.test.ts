@@ -150,7 +150,7 @@ describe('a run that is opened', () => {
     const again = await open(run);
     expect(again.resumed).toBe(true);
     expect(again.settings).toEqual(first.settings);
-    expect(again.plan).toEqual(first.plan);
+    expect(await again.plan.entries(0, 5)).toEqual(await first.plan.entries(0, 5));
     expect(await again.ledger.fields()).toMatchObject({ state: 'running', accepted: '6', closed: '3', next: '3' });
     await finishGroups(again, 5);
     expect(await again.ledger.fields()).toMatchObject({ accepted: '10', closed: '5', late: '0' });

@@ -85,7 +85,7 @@ describe('a queue', () => {
     await q.add('quick', all, 1_000_000);
     await until('all are taken', taken);
     expect(sizes()).toEqual([64, 64, 22]);
-    await q.add('middling', all, 1_000);
+    await q.add('middling', all, 500);
     await until('all are taken', taken);
     expect(sizes()).toEqual([40, 40, 40, 30]);
     await q.add('slow', all, 3);

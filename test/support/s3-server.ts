@@ -40,7 +40,7 @@ export interface Versitygw extends TestS3 {
   addUser(access: string, secret: string): Promise<void>;
 }
 
-function whereIs(name: string): string {
+export function whereIs(name: string): string {
   return execFileSync(path.join(ROOT, 'infra/s3/build.sh'), ['--where', name], { encoding: 'utf8' }).trim();
 }
 

@@ -46,7 +46,7 @@ describe('a worker', () => {
     };
     await until('another attempt is begun', taken);
     await until('the first one ends its episode', () => mine.waiting + theirs.waiting === 1);
-    expect(farm.lines.some((line) => line.msg === 'attempt' && line.status === 'ended')).toBe(true);
+    await until('and says so', () => farm.lines.some((line) => line.msg === 'attempt' && line.status === 'ended'));
     expect(farm.lines).toContainEqual(expect.objectContaining({ count: 1, members: ['0-0'], worker: 'rollout-1' }));
     for (const sandbox of [mine, theirs]) sandbox.release();
     const collect = await startCollectWorker(farm.seat('collect', run.run), run.run);

@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { childEnvironment } from '../../shared/config.ts';
 import { missingError } from '../../shared/errors.ts';
 import { boundToUs } from './bound.ts';
 import { S3Front } from './s3-front.ts';
@@ -57,7 +58,7 @@ export class S3Server {
     if (this.child !== null) return;
     const listen = ['--port', `127.0.0.1:${this.port}`, '--region', REGION, '--health', '/health', '--quiet'];
     const [command, ...args] = boundToUs([this.command, ...listen, 'posix', this.folder]);
-    const env = { PATH: process.env.PATH, ROOT_ACCESS_KEY: KEYS.access, ROOT_SECRET_KEY: KEYS.secret };
+    const env = childEnvironment({ ROOT_ACCESS_KEY: KEYS.access, ROOT_SECRET_KEY: KEYS.secret });
     const child = spawn(command, args, { stdio: 'ignore', env });
     this.child = child;
     this.ended = new Promise((resolve) => {

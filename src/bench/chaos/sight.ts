@@ -11,7 +11,9 @@ import type { LogBook } from './log-book.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
 const LOOK_MS = 1_000;
-const STATUS_MS = 15_000;
+/** A command on a busy machine takes its time before it asks anything. */
+const STATUS_MS = 30_000;
+const LEAST_LOOKS = 2;
 const START_MS = 30_000;
 
 export interface Visible {
@@ -41,7 +43,7 @@ export class Sight {
     const since = performance.now();
     const open = new Set((['status', 'top', 'log'] as const).filter((where) => visible[where] !== undefined));
     let shown = '';
-    for (;;) {
+    for (let looks = 1; ; looks++) {
       if (open.has('status')) {
         const { out, err } = await farm(this.environment, STATUS_MS, 'status', this.run);
         shown = `${out}${err}`.trim();
@@ -49,7 +51,7 @@ export class Sight {
       }
       for (const where of ['top', 'log'] as const)
         if (open.has(where) && this.stands(where, visible[where] as RegExp, began)) open.delete(where);
-      if (open.size === 0 || performance.now() - since > visible.withinMs) break;
+      if (open.size === 0 || (looks >= LEAST_LOOKS && performance.now() - since > visible.withinMs)) break;
       if (await isOver()) return [];
       await wait(LOOK_MS);
     }

@@ -40,7 +40,7 @@ export async function locate(target: string): Promise<{ store: Store; run: strin
     const { root, run } = splitRunAddress(target);
     const store = await openStoreAddress(root);
     // A folder was looked at; an address is found out by asking.
-    if (isS3Address(root) && !(await hasRun(store, run))) throw unknownAddress(target);
+    if (isS3Address(root) && !(await hasRun(store, run).catch(noBucket))) throw unknownAddress(target);
     return { store, run };
   }
   const config = readConfig();
@@ -56,16 +56,15 @@ export async function locate(target: string): Promise<{ store: Store; run: strin
 }
 
 async function hasRun(store: Store, run: string): Promise<boolean> {
-  try {
-    for await (const _ of store.list(runPrefix(run))) return true;
-    return false;
-  } catch (error) {
-    await store.close();
-    // Where there is no bucket there is no run.
-    if (error instanceof FarmError && error.code === 'store_no_bucket')
-      throw inputError(error.code, error.message, error.hint);
-    throw error;
-  }
+  for await (const _ of store.list(runPrefix(run))) return true;
+  return false;
+}
+
+/** An address in a bucket that is not there is no address of a run: exit 2. */
+function noBucket(error: unknown): never {
+  if (error instanceof FarmError && error.code === 'store_no_bucket')
+    throw inputError(error.code, error.message, error.hint);
+  throw error;
 }
 
 function unknownAddress(target: string): FarmError {

@@ -17,7 +17,7 @@ const AHEAD = 1.5;
 /** A light job carries several members: two such jobs wait, at least. */
 const LIGHT_AHEAD = 16;
 /** What light members of a lane that is quick end in so much time may wait ahead of the slots: a run that comes later waits no longer for it. */
-const PACE_MS = 250;
+const PACE_MS = 400;
 /** And no more than so many for a slot. */
 const LIGHT_MOST = 64;
 /** Before any worker is there: enough for the first one to begin with. */

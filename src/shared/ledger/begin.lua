@@ -6,7 +6,7 @@
 -- Gives for each {'begun', attempt, task, place, rolled text, blobs, signature of an earlier death} or {'refused', why}; a list
 -- that ends after the attempt says that task and place are those of the one begun before, and that there is nothing else.
 local stage, worker, lease, alone, suspects = ARGV[1], ARGV[2], int(ARGV[3]), ARGV[4] == '1', ARGV[5] == '1'
-local state, t = run_field('state'), now()
+local state, t, size = run_field('state'), now(), int(run_field('size'))
 local NAMES = {'.s', '.l', '.a', '.c', '.b', '.x', '.q', '.dn', '.n'}
 local answer, said = {}, nil
 
@@ -23,6 +23,8 @@ local function begin(g, members, tokens)
     local s, l, a, c, b, x, q, deaths, begins = unpack(f, at, at + 8)
     local id = g .. '-' .. m
     if not f[1] then return {'refused', 'closed'} end
+    -- A job that is not ours may name anybody.
+    if int(m) >= size then return {'refused', 'unknown'} end
     s = s or 'open'
     if s == 'accepted' then return {'refused', 'accepted'} end
     if l and int(l) > t then return {'refused', 'leased'} end

@@ -21,7 +21,7 @@ redis.call('HSETNX', KEYS[1], 'versions', ARGV[1])
 return redis.call('HGET', KEYS[1], 'versions')`;
 
 /** Who was refused is forgotten with the run, or after a while. */
-const REFUSED_S = 3_600;
+const REFUSED_MS = 3_600_000;
 
 /** Fixes `mine` unless others are fixed already; gives those that are. */
 export async function fixVersions(redis: Redis, run: string, mine: Versions): Promise<Versions> {
@@ -33,6 +33,6 @@ export async function fixVersions(redis: Redis, run: string, mine: Versions): Pr
 export async function sayRefused(redis: Redis, run: string, worker: string): Promise<ReadonlySet<string>> {
   const key = `${runKey(run)}:refused`;
   await redis.sadd(key, worker);
-  await redis.expire(key, REFUSED_S);
+  await redis.pexpire(key, REFUSED_MS);
   return new Set(await redis.smembers(key));
 }

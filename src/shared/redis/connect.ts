@@ -9,6 +9,7 @@ import { type Host, readRedisUrl } from './address.ts';
 import { checkRedis } from './check.ts';
 import type { Redis } from './client.ts';
 import { ensureEmbedded } from './embedded.ts';
+import { clockOf } from './nodes.ts';
 import { type Connection, placeOf, type RedisPlace } from './place.ts';
 import { redisRefusal } from './refusal.ts';
 import type { CheckedRedis } from './server-check.ts';
@@ -104,6 +105,8 @@ async function connectOnce(config: Config, patient: boolean): Promise<ConnectedR
   const redis = openRedis(place, patient ? {} : { commandTimeout: COMMAND_TIMEOUT_MS });
   try {
     const farmId = await farmIdOf(redis);
+    // Whoever may not run scripts is told so here, and not in the middle of a run.
+    await clockOf(redis, 'farm:id');
     if (place.embedded) reviveKeeper(redis, config);
     return { redis, place, farmId, checked, warnings: checked.warnings };
   } catch (error) {

@@ -3,6 +3,9 @@
 import type { RedisOptions } from 'ioredis';
 import type { Host, RedisAddress } from './address.ts';
 
+/** Longer than any command waits in Redis. */
+const UNANSWERED_MS = 30_000;
+
 /** ioredis's options, less the one that its own constructor takes apart. */
 export type Connection = Omit<RedisOptions, 'replyMapping'>;
 
@@ -45,9 +48,9 @@ function sentinelOptions({ hosts, name, db, tls, sentinel }: RedisAddress & { ki
     ...(sentinel.username === undefined ? {} : { sentinelUsername: sentinel.username }),
     ...(sentinel.password === undefined ? {} : { sentinelPassword: sentinel.password }),
     ...(tls === null ? {} : { enableTLSForSentinelMode: true, sentinelTLS: { ...tls } }),
-    // A master whose machine is gone closes no connection: the Sentinels say that another is it now.
-    failoverDetector: true,
-    sentinelReconnectStrategy: (times) => Math.min(100 * times, 5_000),
+    // A master whose machine is gone closes no connection: whoever is not answered for so long asks the Sentinels anew. (The
+    // client's own failover detector ends a connection for good that is about to be made when the switch comes.)
+    socketTimeout: UNANSWERED_MS,
     sentinelRetryStrategy: (times) => Math.min(100 * times, 1_000),
     // One that was set back to a replica is left at once; what it refused is tried again by whoever asked.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),

@@ -19,6 +19,8 @@ export interface TaskSource {
   /** How many tasks go to the verifier. */
   readonly verified: number;
   tasks(): Iterable<SourceTask>;
+  /** Lets go of the files' texts: whoever goes on for hours needs them no more. */
+  release(): void;
 }
 
 /** How the members act: the lines of a file, or a fixed list of actions. */
@@ -27,14 +29,22 @@ export type Policy =
   | { kind: 'completions'; file: LineFile; cycle: boolean; assignment: Assignment };
 
 export function taskSource(list: TaskList, policy: Policy, seed: bigint, groupSize: number): TaskSource {
+  const { environments, verified } = list;
+  const { count } = list.lines;
+  let held: { lines: LineFile; policy: Policy } | null = { lines: list.lines, policy };
   return {
-    count: list.lines.count,
-    environments: list.environments,
-    verified: list.verified,
+    count,
+    environments,
+    verified,
+    release: () => {
+      held = null;
+    },
     *tasks() {
+      if (held === null) throw new Error('the tasks of a spec were let go, and are asked for');
+      const { lines, policy } = held;
       const shared: GivenPlay[] = policy.kind === 'scripted' ? [{ kind: 'actions', actions: policy.actions }] : [];
-      for (let i = 0; i < list.lines.count; i++) {
-        const task = readTask(list.lines, i);
+      for (let i = 0; i < count; i++) {
+        const task = readTask(lines, i);
         const plays = policy.kind === 'scripted' ? shared : playsOf(policy.file, policy.assignment, i, groupSize);
         yield { ...task, seed: task.seed ?? seed, plays };
       }

@@ -6,8 +6,9 @@ import path from 'node:path';
 import { readConfig } from '../config.ts';
 import { inputError } from '../errors.ts';
 import { openFolderStore } from './folder.ts';
-import { openS3Store, type S3Settings } from './s3.ts';
+import { openS3Store } from './s3.ts';
 import { isS3Address, parseS3Address } from './s3-address.ts';
+import type { S3Settings } from './s3-place.ts';
 import type { Store } from './store.ts';
 
 /** A run id as the command line takes it (INTERFACE, environment variables). */

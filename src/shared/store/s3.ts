@@ -4,20 +4,14 @@
 
 import { randomBytes } from 'node:crypto';
 import pLimit, { type LimitFunction } from 'p-limit';
-import { inputError } from '../errors.ts';
 import { sha256Away } from './content.ts';
-import { endpointFault, formatS3Address, parseS3Address } from './s3-address.ts';
+import { formatS3Address } from './s3-address.ts';
 import { type Body, type Call, type Page, S3Objects, type S3Place, SOCKETS } from './s3-client.ts';
 import { mayPass, S3Error, type S3FaultKind, s3FarmError, s3FaultKind } from './s3-fault.ts';
 import { PATIENCE, type Patience, persist } from './s3-patience.ts';
+import { type S3Settings, s3PlaceOf } from './s3-place.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from './store.ts';
 import { keySegments } from './store-key.ts';
-
-/** What the machine says about S3: an address may say otherwise. */
-export interface S3Settings {
-  endpoint: string | null;
-  region: string | null;
-}
 
 export interface S3Options {
   patience?: Patience;
@@ -30,27 +24,12 @@ export interface S3Options {
 /** Repeating one part is cheap, ten thousand of them (the most that S3 takes) are 160 GB. */
 const PART_BYTES = 16 * 1024 * 1024;
 const PARTS_AT_ONCE = 4;
+const PROBE_GIVE_UP_MS = 4_000;
 /** A server refuses requests that are further off than 15 minutes; the SDK corrects what it sees. */
 const CLOCK_WARN_MS = 60_000;
 
 export async function openS3Store(text: string, settings: S3Settings, options: S3Options = {}): Promise<Store> {
   return new S3Store(s3PlaceOf(text, settings), options);
-}
-
-/** What an address and the machine say together. Exit 2 for what nobody can mean. */
-export function s3PlaceOf(text: string, settings: S3Settings): S3Place {
-  const parsed = parseS3Address(text);
-  if ('fault' in parsed)
-    throw inputError('store_address', `the store ${text} ${parsed.fault}`, 's3://bucket/prefix, or a folder’s path');
-  const { address } = parsed;
-  const endpoint = address.endpoint ?? settings.endpoint;
-  const fault = endpoint === null ? null : endpointFault(endpoint);
-  if (fault !== null)
-    throw inputError('store_endpoint', `S3_ENDPOINT=${endpoint} ${fault}`, 'as in https://s3.example.com:9000');
-  // Servers of one's own seldom have a host name a bucket, and take any region that is named.
-  const pathStyle = address.style === null ? endpoint !== null : address.style === 'path';
-  const region = address.region ?? settings.region ?? (endpoint === null ? null : 'us-east-1');
-  return { address, endpoint, region, pathStyle };
 }
 
 /** One client a place and process: credentials are resolved once, and sockets are shared. */
@@ -61,6 +40,8 @@ class S3Store implements Store {
   private readonly objects: S3Objects;
   private readonly turn: LimitFunction;
   private readonly client: string;
+  private readonly place: S3Place;
+  private readonly options: S3Options;
   private readonly prefix: string;
   /** For messages. */
   private readonly where: string;
@@ -70,6 +51,8 @@ class S3Store implements Store {
   private closed = false;
 
   constructor(place: S3Place, options: S3Options) {
+    this.place = place;
+    this.options = options;
     this.address = formatS3Address(place.address);
     this.where = place.endpoint === null ? this.address : `${this.address} at ${place.endpoint}`;
     this.prefix = place.address.prefix;
@@ -161,7 +144,18 @@ class S3Store implements Store {
     await this.unless('absent', 0, (call) => this.objects.delete(name, call));
   }
 
+  /** Somebody waits for the answer: a server that is not there is said to be so sooner than to a run at work. */
   async probe(): Promise<ProbeReport> {
+    const giveUpMs = Math.min(this.patience.giveUpMs, PROBE_GIVE_UP_MS);
+    const hasty = new S3Store(this.place, { ...this.options, patience: { ...this.patience, giveUpMs } });
+    try {
+      return await hasty.putAndLook();
+    } finally {
+      await hasty.close();
+    }
+  }
+
+  private async putAndLook(): Promise<ProbeReport> {
     const key = `probe/${process.pid}-${randomBytes(8).toString('hex')}`;
     const bytes = randomBytes(64);
     await this.put(key, bytes);

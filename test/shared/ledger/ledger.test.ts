@@ -61,6 +61,15 @@ describe('a member', () => {
     expect(await worker.begin({ run, group: 0, member: 0 }, 'rollout')).toEqual({ refused: 'leased' });
   });
 
+  it('that the group does not have is not begun, whoever asks for it: a strange job changes nothing', async () => {
+    const { worker, run } = await openRun();
+    const before = await server.redis.hgetall(`${runKey(run)}:g:0`);
+    for (const member of [2, 3, 9_999])
+      expect(await worker.begin({ run, group: 0, member }, 'rollout')).toEqual({ refused: 'unknown' });
+    expect(await worker.begin({ run, group: 9_999, member: 0 }, 'rollout')).toEqual({ refused: 'closed' });
+    expect(await server.redis.hgetall(`${runKey(run)}:g:0`)).toEqual(before);
+  });
+
   it('passes to a new attempt when the lease is over, and the old token may not speak any more', async () => {
     const { worker, begin, run } = await openRun();
     const old = await begin(0, 0);

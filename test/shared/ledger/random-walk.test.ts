@@ -21,6 +21,7 @@ const STEPS = 140;
 const WORKERS = ['worker-a', 'worker-b', 'worker-c'];
 /** What a tick may add to the run's clock. */
 const MOST_TICK_MS = 2_000;
+const FAR_MS = 9e15;
 const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(64) };
 
 /** One run on the real scripts and the same in the model, step by step. */
@@ -161,7 +162,10 @@ class Walk {
     const real = 'refused' in answer ? answer.refused : 'begun';
     const what = `begin ${g}-${m} ${stage} by ${worker}${company.alone ? ' alone' : ''}${company.suspects ? ', suspects too' : ''}`;
     this.same(what, real, this.model.begin(g, m, stage, worker, token, company));
-    if ('token' in answer) this.attempts.push(answer);
+    if ('token' in answer) {
+      this.attempts.push(answer);
+      await this.keep(g, m);
+    }
     return 'token' in answer;
   }
 
@@ -232,6 +236,12 @@ class Walk {
     const real = await this.worker().fail(attempt, { cause: 'sandbox_lost', detail: 'x', charged, delayMs: 0 });
     const model = this.model.fail(group, member, token, 'sandbox_lost', charged);
     this.same(`fail ${group}-${member} ${token.slice(0, 4)} ${charged ? 'charged' : 'free'}`, real, model);
+  }
+
+  /** Leases end when the walk says so: on a slow machine they would end by themselves. */
+  private async keep(group: number, member: number): Promise<void> {
+    await server.redis.hset(`${runKey(this.run)}:g:${group}`, `${member}.l`, FAR_MS);
+    await server.redis.zadd(`${runKey(this.run)}:live`, 'XX', FAR_MS, `${group}-${member}`);
   }
 
   /** Its lease is over, and nobody has noticed yet. */
@@ -331,6 +341,7 @@ class Walk {
     const { group, member, token } = attempt;
     const [real] = await this.worker().beat(this.run, [{ group, member, token, phase: 'x' }]);
     this.same(`beat ${group}-${member} ${token.slice(0, 4)}`, real, this.model.beat(group, member, token));
+    if (real === 'ok' || real === 'stopped') await this.keep(group, member);
   }
 
   /** What is closed goes into shards, the stream is trimmed to them; a second collector's commit of the same is superseded. */

@@ -10,7 +10,7 @@ import { guessTasks } from '../../support/spec.ts';
 import { until } from '../../support/until.ts';
 import { expectAccounted, succeed } from '../../support/whole-run.ts';
 
-const [GROUPS, SIZE] = [1_500, 4];
+const [GROUPS, SIZE] = [400, 4];
 const PATIENCE = { withinMs: 90_000, everyMs: 50 };
 
 let trio: SentinelTrio;
@@ -26,10 +26,10 @@ beforeEach(async () => {
     group_size: SIZE,
     tasks: guessTasks(GROUPS),
     policy: { kind: 'scripted', actions: [4, 2, 6, 1] },
-    limits: { in_flight: 64 },
+    limits: { in_flight: 8 },
   });
   command = farm.start('run', spec, '--run-id', 'watched', '--workers', '1');
-  await accepted(master, 400);
+  await accepted(master, 200);
 });
 afterEach(async () => {
   await farm.close();
@@ -58,7 +58,7 @@ describe('a run over a failover', () => {
     expect(await command.ended).toMatchObject({ code: 0 });
     await expectAccounted(farm, 'watched', GROUPS, SIZE);
     expect(JSON.parse(await succeed(farm, 'status', 'watched', '--json'))).toMatchObject({ state: 'done' });
-  });
+  }, 400_000);
 
   it('that loses what was acknowledged follows the shards of the store, and begins the rest anew', async () => {
     // Replicas that stand still acknowledge nothing, and nobody asks them to: the master goes on alone. What is on its way to
@@ -71,7 +71,7 @@ describe('a run over a failover', () => {
       async () => (await field(master, 'shards')) > shards,
       PATIENCE,
     );
-    await accepted(master, before + 400);
+    await accepted(master, before + 200);
     const lost = await field(master, 'accepted');
     await master.kill();
     for (const replica of trio.replicasOf(master)) replica.standStill(false);
@@ -80,5 +80,5 @@ describe('a run over a failover', () => {
     expect(await command.ended).toMatchObject({ code: 0 });
     await expectAccounted(farm, 'watched', GROUPS, SIZE);
     expect(command.stderr).toMatch(/Redis has lost writes: the ledger follows the store/);
-  });
+  }, 400_000);
 });

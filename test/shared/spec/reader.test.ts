@@ -129,7 +129,10 @@ const BAD: Bad[] = [
   ['an unknown isolation', spec({ sandbox: { isolation: 'shared' } }), [/sandbox\.isolation: .*fresh.*recycled/]],
   ['a box with a network', spec({ sandbox: { network: 'bridge' } }), [/sandbox\.network: .*not built yet/]],
   ['an audit', spec({ audit: { fraction: 0.05 } }), [/audit\.fraction: .*not built yet/]],
-  ['a store in S3', spec({ store: 's3://bucket/x' }), [/store: .*S3 is not built yet/]],
+  ['a store in no bucket', spec({ store: 's3://NO/x' }), [/store: .*not the name of a bucket/]],
+  ['a store with a key in its address', spec({ store: 's3://key:secret@bucket/x' }), [/store: /]],
+  ['a store with a setting that is none', spec({ store: 's3://bucket/x?colour=red' }), [/store: .*colour/]],
+  ['a store of another kind', spec({ store: 'ftp://bucket/x' }), [/store: .*not known/]],
   [
     'a policy that is not built',
     spec({ policy: { kind: 'openai', model: 'm' } }),

@@ -46,7 +46,7 @@ const SHORT: Patience = { giveUpMs: 1_500, stillMs: 1_000, slowBytesPerMs: 4_096
 /** The least that S3 takes. */
 const PART = 5 * 1024 * 1024;
 
-const PAGE = 100;
+const PAGE = 40;
 
 let server: Versitygw;
 let moto: TestS3;

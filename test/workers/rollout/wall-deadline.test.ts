@@ -47,8 +47,11 @@ describe('a wall deadline', () => {
 });
 
 describe('an episode that hangs', () => {
-  /** One member, played by `driver`; it may take 300 ms. */
-  async function play(driver: SandboxDriver): Promise<{ played: Played; ms: number; closing: Promise<void>[] }> {
+  /** One member, played by `driver`; it may take `wallMs`. */
+  async function play(
+    driver: SandboxDriver,
+    wallMs = 300,
+  ): Promise<{ played: Played; ms: number; closing: Promise<void>[] }> {
     const farm = await FarmParts.start();
     const task = { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 10 };
     const run = await farm.drive({
@@ -75,7 +78,7 @@ describe('an episode that hangs', () => {
         worker: 'here',
         running,
         closing: (closed) => void closing.push(closed),
-        wallMs: 300,
+        wallMs,
         endMs: 300,
       };
       const played = await playMember(attempt, known, context);
@@ -118,7 +121,7 @@ describe('an episode that hangs', () => {
   });
 
   it('in the end of its box has its result at once: whoever keeps the slot waits for the box', async () => {
-    const { played, ms, closing } = await play(hanging('close'));
+    const { played, ms, closing } = await play(hanging('close'), 30_000);
     expect(played).toMatchObject({ status: 'completed', record: { reward: 1 } });
     expect(closing).toHaveLength(1);
     expect(ms).toBeLessThan(5_000);

@@ -7,7 +7,8 @@ import type { Visible } from '../sight.ts';
 export const SILENCE: Visible = {
   status: /does not answer/,
   top: /waiting for Redis.*since/,
-  log: /waiting for Redis/,
+  // Whoever is just starting does not wait: it ends, says why, and is started again.
+  log: /waiting for Redis|Redis at .* does not answer/,
   withinMs: 30_000,
 };
 

@@ -44,6 +44,8 @@ const REMOVED_MS = 5_000;
 const RESERVED_KB = 48 * 1024;
 /** Beside the pids of the spec: the runner, the nursery, what it forks a grade with, and the judge. */
 const OWN_PROCESSES = 4;
+/** Runtimes that are no more than the machine's own kernel: it counts what runs in the box. */
+const SHARES_KERNEL = /^(runc|crun|youki|io\.containerd\.runc\..*|io\.containerd\.runtime\..*)$/;
 /** The harness and its bytecode. */
 const FARM_KB = 2 * 1024;
 /** Boxes that die together were killed by something that befell the engine. */
@@ -170,7 +172,7 @@ class DockerDriver implements SandboxDriver {
         },
         memoryBytes: limits.memoryMb * 1024 * 1024,
         cpus: Math.min(limits.cpus, image.engineCpus),
-        pids: limits.pids + OWN_PROCESSES,
+        pids: hostProcesses(limits),
         runtime: limits.runtime,
         tmpfs: folders,
       });
@@ -268,6 +270,11 @@ class DockerDriver implements SandboxDriver {
     await Promise.all(this.#opening);
     await Promise.all([...this.#boxes.keys()].map((box) => box.close()));
   }
+}
+
+/** A kernel of the box's own has threads for itself and several for each process of the box, and all of them count. */
+function hostProcesses({ pids, runtime }: SandboxLimits): number {
+  return runtime === null || SHARES_KERNEL.test(runtime) ? pids + OWN_PROCESSES : 4 * (pids + OWN_PROCESSES) + 64;
 }
 
 /** Resolves when the runner has taken its settings. */
