@@ -24,7 +24,9 @@ has_faults() { [ -z "$tests" ] || { ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/
 # Two S3 servers for the store's contract.
 has_certificates() { [ -z "$tests" ] || command -v openssl >/dev/null; }
 has_s3() { [ -z "$tests" ] || "$infra/s3/build.sh" --has; }
-done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_certificates && has_s3 && answers && has_base && has_runner; }
+# Brings up docker-compose.yml.
+has_compose() { [ -z "$tests" ] || command -v docker-compose >/dev/null; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_compose && has_certificates && has_s3 && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -56,6 +58,7 @@ has_python || { packages+=(python3); names+=('python3'); }
 has_certificates || { packages+=(openssl); names+=('openssl'); }
 has_faults || { packages+=(libfaketime iproute2); names+=('libfaketime and iproute2'); }
 has_s3 || python3 -c 'import ensurepip, venv' 2>/dev/null || { packages+=(python3-venv); names+=('python3-venv'); }
+has_compose || need docker-compose docker-compose 'docker-compose 1.29 or Compose v2'
 has_musl || need musl-gcc musl-tools 'musl-gcc (musl-tools)'
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap

@@ -105,9 +105,12 @@ export class ComposeFarm {
     });
   }
 
-  /** A figure of /metrics, by its name and labels as they stand there; null if it is not there. */
+  /** A figure of /metrics, by its name and labels as they stand there; null if it is not there, or nobody answers yet. */
   async metric(name: string): Promise<number | null> {
-    const text = await (await this.request('/metrics')).text();
+    const text = await this.request('/metrics', { signal: AbortSignal.timeout(10_000) }).then(
+      (answer) => answer.text(),
+      () => '',
+    );
     const line = text.split('\n').find((one) => one.startsWith(`${name} `));
     return line === undefined ? null : Number(line.slice(name.length + 1));
   }
