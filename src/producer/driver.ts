@@ -24,8 +24,6 @@ import { readMemory } from '../shared/redis/memory.ts';
 import { Comeback } from './comeback.ts';
 
 const ROUND_MS = 100;
-/** While places are given out: what quick members leave is filled again before it stands empty. */
-const BUSY_ROUND_MS = 20;
 const LEASE_EVERY_MS = 2_000;
 /** Groups opened in one script call. */
 const OPEN_BATCH = 64;
@@ -78,7 +76,6 @@ export class Driver {
   /** The last tick of a run at work, kept up to date until the next. */
   private seen: Tick | null = null;
   private tickedAt = Number.NEGATIVE_INFINITY;
-  private roundMs = ROUND_MS;
   private sweptAt = Number.NEGATIVE_INFINITY;
 
   constructor(run: string, epoch: string, options: DriverOptions) {
@@ -143,7 +140,7 @@ export class Driver {
       const woken = new Promise<void>((resolve) => {
         this.woken = resolve;
       });
-      await Promise.race([wait(this.roundMs, undefined, { signal: timer.signal }).catch(() => {}), woken]);
+      await Promise.race([wait(ROUND_MS, undefined, { signal: timer.signal }).catch(() => {}), woken]);
       timer.abort();
     }
     this.awake = false;
@@ -176,11 +173,10 @@ export class Driver {
       this.leasedAt = performance.now();
     }
     // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
-    if (this.seen !== null && performance.now() - this.tickedAt < this.roundMs) {
+    if (this.seen !== null && performance.now() - this.tickedAt < ROUND_MS) {
       await this.fill(this.seen);
       return null;
     }
-    this.roundMs = ROUND_MS;
     const tick = await this.ledger.tick(this.epoch, this.comeback.look());
     if (tick === 'lost') {
       // Another one's, or a ledger of the past: who holds the lease is asked at once.
@@ -230,7 +226,6 @@ export class Driver {
     const places = await this.deal(tick, ahead);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
     if (dealt) await this.openFor(tick, places, ahead);
-    if (dealt) this.roundMs = BUSY_ROUND_MS;
     const now = performance.now();
     if (!dealt && now - this.sweptAt < ROUND_MS) return;
     this.sweptAt = now;
