@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import type { Redis } from '../redis/client.ts';
-import { runKey } from './script.ts';
+import { defineScript, runKey } from './script.ts';
 
 export interface Versions {
   /** Of the spec's image: the engine's id. */
@@ -14,18 +14,14 @@ export interface Versions {
 
 const versionsSchema = z.strictObject({ image: z.string(), grader: z.string() });
 
-/** Nothing is left of a run that is not there. Gives the fixed ones, or false. */
-const FIX = `#!lua flags=allow-oom
-if redis.call('HEXISTS', KEYS[1], 'state') == 0 then return false end
-redis.call('HSETNX', KEYS[1], 'versions', ARGV[1])
-return redis.call('HGET', KEYS[1], 'versions')`;
+const FIX = defineScript('fix-versions', { allowOom: true });
 
 /** Who was refused is forgotten with the run, or after a while. */
 const REFUSED_MS = 3_600_000;
 
 /** Fixes `mine` unless others are fixed already; gives those that are. */
 export async function fixVersions(redis: Redis, run: string, mine: Versions): Promise<Versions> {
-  const fixed = await redis.call('EVAL', FIX, '1', `${runKey(run)}:run`, JSON.stringify(mine));
+  const fixed = await FIX.call(redis, run, [JSON.stringify(mine)]);
   return typeof fixed === 'string' ? versionsSchema.parse(JSON.parse(fixed)) : mine;
 }
 
