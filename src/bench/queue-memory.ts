@@ -7,8 +7,9 @@ import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { announce } from '../shared/presence.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import { openRedis } from '../shared/redis/connect.ts';
+import { figureOf } from './figures.ts';
 import { type Arms, GROUP, heapOf, LIVE } from './queue-arms.ts';
-import type { BenchRedis } from './redis.ts';
+import { type BenchRedis, usedBy } from './redis.ts';
 
 export const EARLY = 1_000;
 export const LATE = 10_000;
@@ -34,7 +35,7 @@ export interface QueueMemory {
 export async function queueMemory(arms: Arms, server: BenchRedis): Promise<QueueMemory> {
   const place = { options: { path: server.socket }, address: 'bench', embedded: true };
   const redis = openRedis(place);
-  const used = async (): Promise<number> => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
+  const used = (): Promise<number> => usedBy(redis);
   try {
     const live = await liveBytes(arms, redis, used);
     const [producer, collector] = [await arms.start('producer', REALM, 16), await arms.start('collector', REALM, 16)];
@@ -56,7 +57,10 @@ export async function queueMemory(arms: Arms, server: BenchRedis): Promise<Queue
     }
     await over;
     const around = (at: number): number =>
-      median(samples.filter((s) => Math.abs(s.accepted - at) <= EARLY / 2).map((s) => s.redis));
+      figureOf(
+        '',
+        samples.filter((s) => Math.abs(s.accepted - at) <= EARLY / 2).map((s) => s.redis),
+      ).median;
     const growth = (early: number, late: number): Growth => ({
       early_bytes: early,
       late_bytes: late,
@@ -93,8 +97,4 @@ async function liveBytes(arms: Arms, redis: Redis, used: () => Promise<number>):
   await seat.stop();
   arms.end();
   return bytes;
-}
-
-export function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { cpuMs } from './children.ts';
 import { type Figure, figureOf } from './figures.ts';
 import { Arms, noOps, type Part } from './queue-arms.ts';
-import { median, type QueueMemory, queueMemory } from './queue-memory.ts';
+import { type QueueMemory, queueMemory } from './queue-memory.ts';
 import { BenchRedis } from './redis.ts';
 
 export const MEMBERS = 16_000;
@@ -118,7 +118,15 @@ class CpuOfArm {
   }
 
   one(): CpuOfOne {
-    return Object.fromEntries(this.pids.map(([name], i) => [name, median(this.rounds.map((r) => r[i] as number))]));
+    return Object.fromEntries(
+      this.pids.map(([name], i) => [
+        name,
+        figureOf(
+          '',
+          this.rounds.map((r) => r[i] as number),
+        ).median,
+      ]),
+    );
   }
 
   private now(): number[] {

@@ -8,7 +8,9 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { missingError } from '../shared/errors.ts';
+import type { Redis } from '../shared/redis/client.ts';
 import { ask } from '../shared/redis/embedded.ts';
+import { infoField } from '../shared/redis/nodes.ts';
 
 const CONF = fileURLToPath(new URL('../../infra/redis.conf', import.meta.url));
 
@@ -49,4 +51,9 @@ export class BenchRedis {
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Bytes that its data and buffers take. */
+export async function usedBy(redis: Redis): Promise<number> {
+  return Number(infoField(await redis.info('memory'), 'used_memory'));
 }

@@ -6,11 +6,10 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Redis } from '../shared/redis/client.ts';
 import { openRedis } from '../shared/redis/connect.ts';
-import { infoField } from '../shared/redis/nodes.ts';
 import { openStoreAddress } from '../shared/store/open.ts';
 import { cpuUs, peakBytes } from './children.ts';
 import { Arms, heapOf } from './queue-arms.ts';
-import { BenchRedis } from './redis.ts';
+import { BenchRedis, usedBy } from './redis.ts';
 
 /** Before anything is measured: code is compiled, connections are there. */
 const WARM_UP = 2_000;
@@ -176,10 +175,6 @@ function cpuOf<Name extends string>(
 
 function less(after: number | null, before: number | null, over: number): number | null {
   return after === null || before === null ? null : (after - before) / over;
-}
-
-async function usedBy(redis: Redis): Promise<number> {
-  return Number(infoField(await redis.info('memory'), 'used_memory'));
 }
 
 /** Looks again and again until it is asked for the most that it saw. */
