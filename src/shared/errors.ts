@@ -35,3 +35,8 @@ export function missingError(code: string, message: string, hint?: string, cause
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The system's code of an error (`ENOENT`), or empty. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}

@@ -3,6 +3,7 @@
 
 import { mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { codeOf } from './errors.ts';
 
 /** `mode` is that of every folder that is made. Throws the system's error. */
 export function makeFolder(dir: string, mode = 0o777): void {
@@ -24,8 +25,4 @@ export function makeFolder(dir: string, mode = 0o777): void {
 
 function isThere(dir: string, error: unknown): boolean {
   return codeOf(error) === 'EEXIST' && statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

@@ -1,7 +1,7 @@
 // Why a Redis cannot be used, as people are told: what happened, and what to do next. One place, so that a wrong password
 // is called that whether a server, a Sentinel or a node of a cluster refuses it.
 
-import { FarmError, messageOf, missingError } from '../errors.ts';
+import { codeOf, FarmError, messageOf, missingError } from '../errors.ts';
 
 const LOGIN = /NOAUTH|WRONGPASS|invalid password|without any password configured/i;
 const RIGHTS = /NOPERM|no permissions/i;
@@ -49,8 +49,7 @@ export function tlsRefusal(where: string, why: string, cause?: unknown): FarmErr
 }
 
 function isTlsFault(error: unknown, why: string): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return TLS_CODE.test(code) || TLS_TEXT.test(why);
+  return TLS_CODE.test(codeOf(error)) || TLS_TEXT.test(why);
 }
 
 export function tooOld(where: string, version: string): FarmError {

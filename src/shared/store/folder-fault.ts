@@ -1,11 +1,7 @@
 // What the file system says when a folder store cannot read or write, with the next step. Always exit 3: a part of the
 // farm is not usable, and whoever waits for it waits at no cost.
 
-import { FarmError, messageOf, missingError } from '../errors.ts';
-
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
+import { codeOf, FarmError, messageOf, missingError } from '../errors.ts';
 
 const REASONS: Record<string, [string, string]> = {
   ENOSPC: ['the disk is full', 'free some space; the run goes on where it was'],

@@ -7,10 +7,10 @@ import { randomBytes } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
 import { type FileHandle, link, lstat, mkdir, open, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import { missingError } from '../errors.ts';
+import { codeOf, missingError } from '../errors.ts';
 import { compareCodePoints } from '../json/value.ts';
 import { makeFolder } from '../make-folder.ts';
-import { codeOf, unreadable, unwritable } from './folder-fault.ts';
+import { unreadable, unwritable } from './folder-fault.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from './store.ts';
 import { keySegments, TEMP_FOLDER } from './store-key.ts';
 
