@@ -1,7 +1,6 @@
 // The formats of `farm export`. Each takes episodes one by one and writes beside its place; what is finished is moved
 // there in one step, so that a dataset is whole or not there.
 
-import { createHash } from 'node:crypto';
 import {
   closeSync,
   fsyncSync,
@@ -15,6 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
+import { sha256 } from '../shared/claim.ts';
 import { inputError, messageOf } from '../shared/errors.ts';
 import { str } from '../shared/python/text.ts';
 import { promptLine, recordLine, type TrainingRecord } from '../shared/training-record.ts';
@@ -84,7 +84,7 @@ function parquetOf(out: string, draft: string): Output {
   const file = new ParquetFile(draft);
   return {
     async add({ name, of, bytes, records }) {
-      const trajectory_sha256 = createHash('sha256').update(bytes).digest('hex');
+      const trajectory_sha256 = sha256(bytes);
       for (const record of records) {
         const seed = BigInt.asIntN(64, record.seed as bigint);
         if (typeof record.seed !== 'bigint' || seed !== record.seed)

@@ -8,13 +8,12 @@ import type { Value } from '../shared/json/value.ts';
 import { PlanIndex } from '../shared/plan/plan-index.ts';
 import { readDocument, readHeld } from '../shared/plan/reader.ts';
 import { readContent } from '../shared/store/content.ts';
-import { parseManifest } from '../shared/store/manifest.ts';
 import { RUN_ID } from '../shared/store/open.ts';
 import { resultsFromStore } from '../shared/store/results.ts';
-import { manifestKey } from '../shared/store/shard-name.ts';
 import { runPlacements } from '../shared/store/shard-places.ts';
 import type { Store } from '../shared/store/store.ts';
 import { readNamedFile } from './named-file.ts';
+import { readManifest } from './stored-run.ts';
 import { locate } from './verbs/verify-run.ts';
 
 export type CompletedMember = Extract<GroupRecord['members'][number], { status: 'completed' }>;
@@ -78,17 +77,14 @@ async function* episodesOfRun(store: Store, run: string): AsyncGenerator<Recorde
 }
 
 async function plannedPrompts(store: Store, run: string): Promise<(group: number) => Promise<Value>> {
-  const bytes = await store.get(manifestKey(run));
-  if (bytes === null)
+  const manifest = await readManifest(store, run);
+  if (manifest === null)
     throw inputError(
       'run_unfinished',
       `${run} is not finished: its manifest is not in ${store.address}`,
       `./farm status ${run} says how far it is; ./farm cancel ${run} closes it with what there is`,
     );
-  const parsed = parseManifest(bytes);
-  if ('fault' in parsed)
-    throw inputError('manifest_broken', `the manifest of ${run} ${parsed.fault}`, `./farm verify-run ${run} says more`);
-  const plan = await PlanIndex.open(store, parsed.manifest.plan);
+  const plan = await PlanIndex.open(store, manifest.plan);
   const read = async (group: number): Promise<Value> => {
     const [entry] = await plan.entries(group, group + 1);
     const held = entry === undefined ? null : (await readDocument(store, entry.place)).prompt;

@@ -48,7 +48,7 @@ export async function serveHealth(at: { host: string; port: number }, of: Health
         (all) => (all.some((one) => of.workers().includes(one.worker)) ? null : 'this worker has not announced itself'),
         () => 'Redis does not answer',
       ),
-      driver === null || driver.answers().then((answers) => answers),
+      driver === null || driver.answers(),
     ]);
     return [...(seen === null ? [] : [seen]), ...(engine ? [] : ['the Docker engine does not answer'])];
   };
