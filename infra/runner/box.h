@@ -9,6 +9,15 @@
 
 enum { MAX_FRAME = 4 << 20, MAX_STDIN = 16 << 20, CHUNK = 64 << 10, MAX_DEPTH = 64 };
 
+// The kernel's sched_attr (sched_setattr(2)), which musl has no name for; `turn` is its sched_runtime, in ns.
+struct scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t turn, deadline, period;
+};
+
 struct frame {
   uint8_t type;
   uint8_t *body;

@@ -238,13 +238,7 @@ static void stand(struct standing *now) {
   memset(now, 0, sizeof *now);
   now->nice = getpriority(PRIO_PROCESS, 0);
   now->policy = (int)syscall(SYS_sched_getscheduler, 0);
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t turn, deadline, period;
-  } have = {0};
+  struct scheduling have = {0};
   if (syscall(SYS_sched_getattr, 0, &have, sizeof have, 0) == 0) now->turn = have.turn;
   now->io = (int)syscall(SYS_ioprio_get, 1, 0);
   syscall(SYS_sched_getaffinity, 0, sizeof now->processors, now->processors);

@@ -79,13 +79,7 @@ void become_root(void) {
 // Not the nice value: a box is weighed on each processor by what of it runs there, so that code that is nicer than its
 // runner is starved by any other box, and a crowd at nice 19 still kept the runner waiting for seconds.
 static void turns(uint64_t ns, uint64_t flags) {
-  struct {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t turn, deadline, period;
-  } wanted = {.size = sizeof wanted, .flags = flags, .nice = getpriority(PRIO_PROCESS, 0), .turn = ns};
+  struct scheduling wanted = {.size = sizeof wanted, .flags = flags, .nice = getpriority(PRIO_PROCESS, 0), .turn = ns};
   syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
