@@ -18,16 +18,22 @@ async function ready(url: string): Promise<{ status: number; missing: string[] }
   return { status: answer.status, missing: ((await answer.json()) as { missing: string[] }).missing };
 }
 
+/** A worker that nobody has announced yet. */
+async function verifyWorker() {
+  const server = await startRedis();
+  const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
+  const health = await serveHealth(LOOPBACK, {
+    role: me.role,
+    workers: () => [me.worker],
+    config: readConfig({}),
+    place: server.place,
+  });
+  return { server, me, health };
+}
+
 describe('a worker’s health', () => {
   it('is ready when the farm sees it, and not when Redis is away or it drains', async ({ onTestFinished }) => {
-    const server = await startRedis();
-    const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
-    const health = await serveHealth(LOOPBACK, {
-      role: me.role,
-      workers: () => [me.worker],
-      config: readConfig({}),
-      place: server.place,
-    });
+    const { server, me, health } = await verifyWorker();
     onTestFinished(async () => {
       await health.close();
       await server.close();
@@ -72,14 +78,7 @@ describe('a worker’s health', () => {
   });
 
   it('is asked for by a container’s check, over a port or a socket', async ({ onTestFinished }) => {
-    const server = await startRedis();
-    const me = { role: 'verify' as const, realm: 'shared', worker: 'one', slots: { verify: 4 } };
-    const health = await serveHealth(LOOPBACK, {
-      role: me.role,
-      workers: () => [me.worker],
-      config: readConfig({}),
-      place: server.place,
-    });
+    const { server, health } = await verifyWorker();
     const socket = `${server.folder}/other.sock`;
     const other = http.createServer((_, response) => response.end('here')).listen(socket);
     onTestFinished(async () => {

@@ -90,6 +90,14 @@ async function rides({ farm, run }: Scene, why: RegExp, begin: () => unknown, me
   expect(check).toMatchObject({ ok: true, faults: [], members: 24 });
 }
 
+/** How the way to the server begins to misbehave, and stops. */
+function misdeed({ proxy }: Scene, what: S3Proxy['misdeed']): [() => void, () => void] {
+  const set = (to: S3Proxy['misdeed']) => () => {
+    proxy.misdeed = to;
+  };
+  return [set(what), set(() => null)];
+}
+
 describe('a run whose store is in S3', () => {
   it('waits for a server that is killed, and goes on when it is back', async (context) => {
     const at = await scene(context);
@@ -107,13 +115,7 @@ describe('a run whose store is in S3', () => {
     await rides(
       at,
       /denies the right.*AccessDenied/,
-      () => {
-        at.proxy.misdeed = ({ method }) =>
-          denied(method) ? { kind: 'answer', status: 403, code: 'AccessDenied' } : null;
-      },
-      () => {
-        at.proxy.misdeed = () => null;
-      },
+      ...misdeed(at, ({ method }) => (denied(method) ? { kind: 'answer', status: 403, code: 'AccessDenied' } : null)),
     );
   });
 
@@ -122,27 +124,13 @@ describe('a run whose store is in S3', () => {
     await rides(
       at,
       /credentials have expired/,
-      () => {
-        at.proxy.misdeed = () => ({ kind: 'answer', status: 400, code: 'ExpiredToken' });
-      },
-      () => {
-        at.proxy.misdeed = () => null;
-      },
+      ...misdeed(at, () => ({ kind: 'answer', status: 400, code: 'ExpiredToken' })),
     );
   });
 
   it('waits for a store that throttles without end', async (context) => {
     const at = await scene(context);
-    await rides(
-      at,
-      /fewer requests/,
-      () => {
-        at.proxy.misdeed = () => ({ kind: 'answer', status: 503, code: 'SlowDown' });
-      },
-      () => {
-        at.proxy.misdeed = () => null;
-      },
-    );
+    await rides(at, /fewer requests/, ...misdeed(at, () => ({ kind: 'answer', status: 503, code: 'SlowDown' })));
   });
 
   it('acknowledges nothing that a lying store has not kept', async (context) => {
@@ -150,12 +138,7 @@ describe('a run whose store is in S3', () => {
     await rides(
       at,
       /says that it has stored what it has not/,
-      () => {
-        at.proxy.misdeed = ({ method }) => (method === 'PUT' ? { kind: 'lie' } : null);
-      },
-      () => {
-        at.proxy.misdeed = () => null;
-      },
+      ...misdeed(at, ({ method }) => (method === 'PUT' ? { kind: 'lie' } : null)),
     );
   });
 
