@@ -14,6 +14,8 @@ import { type BenchRedis, usedBy } from './redis.ts';
 export const EARLY = 1_000;
 export const LATE = 10_000;
 const SAMPLE_MS = 20;
+/** Members before and after each mark at which heaps are looked at too: a look may find a shard in the making, or none. */
+const BESIDE = [-400, -200, 0, 200, 400] as const;
 const REALM = 'bench-memory';
 const LIVE_BYTES_GOAL = 4_096;
 
@@ -41,10 +43,11 @@ export async function queueMemory(arms: Arms, server: BenchRedis): Promise<Queue
     const [producer, collector] = [await arms.start('producer', REALM, 16), await arms.start('collector', REALM, 16)];
     await arms.start('worker', REALM, 16);
     const samples: { accepted: number; redis: number }[] = [];
-    const heaps: { producer: number; collector: number }[] = [];
+    const heaps: { accepted: number; producer: number; collector: number }[] = [];
+    const marks = [EARLY, LATE].flatMap((at) => BESIDE.map((by) => at + by));
     const run = arms.newRun();
-    const over = arms.drive(producer, run, EARLY + LATE, false, [EARLY, LATE], async (mark) => {
-      heaps.push({ producer: mark.heap, collector: await heapOf(collector) });
+    const over = arms.drive(producer, run, EARLY + LATE, false, marks, async ({ mark, heap }) => {
+      heaps.push({ accepted: mark, producer: heap, collector: await heapOf(collector) });
     });
     let going = true;
     void over.finally(() => {
@@ -56,23 +59,18 @@ export async function queueMemory(arms: Arms, server: BenchRedis): Promise<Queue
       await wait(SAMPLE_MS);
     }
     await over;
-    const around = (at: number): number =>
-      figureOf(
-        '',
-        samples.filter((s) => Math.abs(s.accepted - at) <= EARLY / 2).map((s) => s.redis),
-      ).median;
-    const growth = (early: number, late: number): Growth => ({
-      early_bytes: early,
-      late_bytes: late,
-      ratio: late / early,
-    });
-    const [first, last] = [heaps[0], heaps[1]];
+    const growth = <Sample extends { accepted: number }>(all: Sample[], of: (sample: Sample) => number): Growth => {
+      const around = (at: number): number =>
+        figureOf('', all.filter(({ accepted }) => Math.abs(accepted - at) <= EARLY / 2).map(of)).median;
+      const [early, late] = [around(EARLY), around(LATE)];
+      return { early_bytes: early, late_bytes: late, ratio: late / early };
+    };
     return {
       redis_bytes_per_live_member: live,
       goal: LIVE_BYTES_GOAL,
-      redis: growth(around(EARLY), around(LATE)),
-      producer: growth(first?.producer ?? Number.NaN, last?.producer ?? Number.NaN),
-      collector: growth(first?.collector ?? Number.NaN, last?.collector ?? Number.NaN),
+      redis: growth(samples, (sample) => sample.redis),
+      producer: growth(heaps, (sample) => sample.producer),
+      collector: growth(heaps, (sample) => sample.collector),
     };
   } finally {
     redis.disconnect();

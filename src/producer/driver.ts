@@ -1,6 +1,6 @@
 // The driver keeps one run going: its share of the fleet's window filled, its clock ticking, its end noticed. It looks ten
-// times a second, and at once when places fall free. One driver a run (a lease with an epoch that every planning script checks); whoever drives may die at any
-// moment, and the next one goes on from what the ledger says.
+// times a second, more often while it gives places out, and at once when places fall free. One driver a run (a lease with
+// an epoch that every planning script checks); whoever drives may die at any moment, and the next one goes on from what the ledger says.
 //
 //   running ──all groups closed──> (collector writes the manifest) ──> done
 //     ├─ paused ──probe after a rest──> running … after paused_s without progress ──> stopped
@@ -24,6 +24,8 @@ import { readMemory } from '../shared/redis/memory.ts';
 import { Comeback } from './comeback.ts';
 
 const ROUND_MS = 100;
+/** While places are given out: what quick members leave is filled again before it stands empty. */
+const BUSY_ROUND_MS = 20;
 const LEASE_EVERY_MS = 2_000;
 /** Groups opened in one script call. */
 const OPEN_BATCH = 64;
@@ -76,6 +78,7 @@ export class Driver {
   /** The last tick of a run at work, kept up to date until the next. */
   private seen: Tick | null = null;
   private tickedAt = Number.NEGATIVE_INFINITY;
+  private roundMs = ROUND_MS;
   private sweptAt = Number.NEGATIVE_INFINITY;
 
   constructor(run: string, epoch: string, options: DriverOptions) {
@@ -140,7 +143,7 @@ export class Driver {
       const woken = new Promise<void>((resolve) => {
         this.woken = resolve;
       });
-      await Promise.race([wait(ROUND_MS, undefined, { signal: timer.signal }).catch(() => {}), woken]);
+      await Promise.race([wait(this.roundMs, undefined, { signal: timer.signal }).catch(() => {}), woken]);
       timer.abort();
     }
     this.awake = false;
@@ -173,10 +176,11 @@ export class Driver {
       this.leasedAt = performance.now();
     }
     // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
-    if (this.seen !== null && performance.now() - this.tickedAt < ROUND_MS) {
+    if (this.seen !== null && performance.now() - this.tickedAt < this.roundMs) {
       await this.fill(this.seen);
       return null;
     }
+    this.roundMs = ROUND_MS;
     const tick = await this.ledger.tick(this.epoch, this.comeback.look());
     if (tick === 'lost') {
       // Another one's, or a ledger of the past: who holds the lease is asked at once.
@@ -226,6 +230,7 @@ export class Driver {
     const places = await this.deal(tick, ahead);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
     if (dealt) await this.openFor(tick, places, ahead);
+    if (dealt) this.roundMs = BUSY_ROUND_MS;
     const now = performance.now();
     if (!dealt && now - this.sweptAt < ROUND_MS) return;
     this.sweptAt = now;
