@@ -43,7 +43,6 @@ describe('a farm under fire', { timeout: 360_000 }, () => {
     ];
     const only = kinds.flatMap((kind) => ['--only', kind]);
     const size = ['--kills', '0', '--faults', String(kinds.length), '--members', '160'];
-    // A seed whose verifier faults come early, while there is something left to ask it.
     const report = await fire(context, '--seed', '64', ...size, ...only);
     expect(report).toMatchObject({ missed: 0, left_out: {}, faults: Object.fromEntries(kinds.map((k) => [k, 1])) });
   });

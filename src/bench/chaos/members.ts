@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { LAST } from './schedule.ts';
 
 export const GROUP_SIZE = 4;
 const MISS = -0.05;
@@ -20,6 +21,8 @@ const CLIP = [-1, 1];
 /** An episode in a sandbox lasts so long at least, and at most. */
 const PACE_S = [0.2, 12] as const;
 const STEP_S = 60;
+/** Few at once, of a small run fewer than are left when the last fault comes: there is always something that is not begun. */
+const IN_FLIGHT = { least: 16, most: 48, share: 0.1 } as const;
 
 export interface PlannedMember {
   task: string;
@@ -48,8 +51,14 @@ export interface Pace {
 /** Writes spec and completions to `folder`. */
 export function writeMembers(folder: string, groups: number, platform: { baseUrl: string }, pace: Pace): MemberPlan {
   const played = Math.max(1, (groups * GROUP_SIZE) / SANDBOX_ONE_IN);
-  const each = Math.min(PACE_S[1], Math.max(PACE_S[0], (pace.seconds * pace.sandboxes) / played));
-  const tasks = Array.from({ length: groups }, (_, g) => taskOf(g, each));
+  const inFlight = Math.min(
+    IN_FLIGHT.most,
+    Math.max(IN_FLIGHT.least, Math.floor(groups * GROUP_SIZE * IN_FLIGHT.share)),
+  );
+  const sandboxes = Math.min(pace.sandboxes, Math.ceil(inFlight / SANDBOX_ONE_IN));
+  const each = Math.min(PACE_S[1], Math.max(PACE_S[0], (pace.seconds * sandboxes) / played));
+  // What comes last asks the verifier: also its last fault must find somebody who waits for it.
+  const tasks = Array.from({ length: groups }, (_, g) => (g >= groups * LAST ? grantTask(g) : taskOf(g, each)));
   const lines = tasks.flatMap((t) => t.lines.map((line) => ({ task_id: t.task.id, ...line })));
   writeFileSync(path.join(folder, 'completions.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
   const spec = path.join(folder, 'spec.json');
@@ -65,8 +74,7 @@ export function writeMembers(folder: string, groups: number, platform: { baseUrl
       sandbox: { timeout_s: STEP_S },
       // Nothing is to be lost to a deadline here: that the clock stands while the farm is paused is a test of its own.
       groups: { close: 'all', deadline_s: 3_600 },
-      // Few at once: so that there is always something that is not begun yet.
-      limits: { in_flight: 48 },
+      limits: { in_flight: inFlight },
       domain: {
         platform_id: 1,
         base_url: platform.baseUrl,

@@ -65,7 +65,8 @@ export function troublesOf(store: StoreKind): readonly FaultKind[] {
 /** Begins when nothing else holds: a disk that somebody else stopped cannot lose its power. */
 export const ALONE: FaultKind = 'power-lost';
 const FIRST = 0.02;
-const LAST = 0.88;
+/** No fault begins after this share. */
+export const LAST = 0.88;
 /** Longer than the queue's lock (8 s) and than a member's lease. */
 const BEYOND_LOCK_MS = [9_000, 11_000] as const;
 /** One kill in so many is long: others have to take over. */
