@@ -175,8 +175,9 @@ export class Driver {
       this.epoch = driven.epoch;
       this.leasedAt = performance.now();
     }
-    // Woken between two ticks: what the last one said, and what was said since, is enough to go by.
-    if (this.seen !== null && performance.now() - this.tickedAt < this.roundMs) {
+    // Woken between two ticks: what the last one said, and what was said since, is enough to go by; not where that leaves no room.
+    const seenLately = performance.now() - this.tickedAt < this.roundMs;
+    if (this.seen !== null && seenLately && this.seen.open < this.options.settings.inFlight) {
       await this.fill(this.seen);
       return null;
     }
