@@ -67,6 +67,18 @@ describe('docker-compose.yml', () => {
     expect(farm.left()).toEqual([]);
   });
 
+  it('ends at once a role that is stopped while it starts', async () => {
+    await farm.must('up', '--no-start');
+    for (const service of ['engine-gate', 'gateway', 'rollout-worker', 'verify-worker', 'collector']) {
+      const [id = ''] = farm.containers(service, 'created');
+      docker('start', id);
+      const began = performance.now();
+      docker('stop', '--time', '30', id);
+      expect(performance.now() - began, service).toBeLessThan(15_000);
+      expect(docker('inspect', '--format', '{{.State.ExitCode}}', id), service).not.toBe('137');
+    }
+  });
+
   it('brings up a farm that is scaled, loses a worker in the middle of a run, and accounts for every member', async () => {
     await farm.must('up', '--detach', '--scale', 'rollout-worker=2');
     await until(

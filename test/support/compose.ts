@@ -85,10 +85,11 @@ export class ComposeFarm {
     return told.stdout;
   }
 
-  /** Ids of a service's containers that run. */
-  containers(service: string): string[] {
-    const filters = [`label=com.docker.compose.project=${this.project}`, `label=com.docker.compose.service=${service}`];
-    return docker('ps', '--quiet', '--no-trunc', ...filters.flatMap((one) => ['--filter', one]))
+  /** Ids of a service's containers that run, or are in another state. */
+  containers(service: string, status = 'running'): string[] {
+    const project = `label=com.docker.compose.project=${this.project}`;
+    const filters = [project, `label=com.docker.compose.service=${service}`, `status=${status}`];
+    return docker('ps', '--all', '--quiet', '--no-trunc', ...filters.flatMap((one) => ['--filter', one]))
       .split('\n')
       .filter(Boolean);
   }
