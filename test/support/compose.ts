@@ -30,7 +30,7 @@ export function docker(...args: string[]): string {
 export async function buildImages(): Promise<string> {
   const build = path.join(ROOT, 'infra/images/build.sh');
   const env = { ...process.env, NO_ENV_FILE: '1' };
-  await run(build, [], { env, maxBuffer: BIG });
+  await run(build, ['metrics'], { env, maxBuffer: BIG });
   return (await run(build, ['--tag'], { env })).stdout.trim();
 }
 
@@ -38,11 +38,13 @@ export class ComposeFarm {
   readonly project = `farm-test-${randomBytes(4).toString('hex')}`;
   readonly key = randomBytes(12).toString('hex');
   readonly url: string;
+  readonly prometheus: string;
   private readonly folder = mkdtempSync(path.join(tmpdir(), 'farm-test-compose-'));
   private readonly env: Record<string, string>;
 
-  private constructor(port: number, tag: string, more: Record<string, string>) {
-    this.url = `http://127.0.0.1:${port}`;
+  private constructor(ports: { gateway: number; prometheus: number }, tag: string, more: Record<string, string>) {
+    this.url = `http://127.0.0.1:${ports.gateway}`;
+    this.prometheus = `http://127.0.0.1:${ports.prometheus}`;
     this.env = {
       REDIS_PASSWORD: randomBytes(12).toString('hex'),
       FARM_API_KEY: this.key,
@@ -51,13 +53,14 @@ export class ComposeFarm {
       DOCKER_GID: String(statSync(SOCKET).gid),
       ENGINE_SOCKET: SOCKET,
       FARM_TAG: tag,
-      FARM_PORT: String(port),
+      FARM_PORT: String(ports.gateway),
+      PROMETHEUS_PORT: String(ports.prometheus),
       ...more,
     };
   }
 
   static async of(tag: string, more: Record<string, string> = {}): Promise<ComposeFarm> {
-    return new ComposeFarm(await freePort(), tag, more);
+    return new ComposeFarm({ gateway: await freePort(), prometheus: await freePort() }, tag, more);
   }
 
   /** `without`: variables that are left out of the environment. */
