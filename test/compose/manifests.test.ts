@@ -217,7 +217,7 @@ describe('the Kubernetes manifests', () => {
   it('start roles with arguments that the command line takes, for as long as their work lasts', () => {
     for (const one of workloads)
       for (const container of containersOf(one))
-        if (container.args && container.image.startsWith('rollout-farm/') && container.command === undefined)
+        if (container.args && /^rollout-farm\/(farm|engine-gate)$/.test(container.image) && container.command === undefined)
           expect(refusedArguments(container.args), `${one.metadata.name}/${container.name}`).toEqual([]);
     const grace = Object.fromEntries(
       workloads.map((one) => [one.metadata.name, podOf(one).terminationGracePeriodSeconds]),
