@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The base of our images where no registry is reached: rollout-farm/debian, the host's own release with apt and
-# certificates, made from Debian's packages by mmdebstrap. Where a registry is there, BASE=node:20-slim (or debian:bookworm-slim)
+# The base of our images where no registry is reached: rollout-farm/debian, the host's own release with apt,
+# certificates and an init, made from Debian's packages by mmdebstrap. Where a registry is there, BASE=node:20-slim (or debian:bookworm-slim)
 # in the environment of build.sh takes its place.
 #   base.sh --hash   the recipe's hash: its label, so that it is made anew only when the recipe changes
 #   base.sh          builds and tags (root; the engine has to answer)
@@ -14,7 +14,7 @@ fi
 work=$(mktemp -d /var/tmp/rollout-farm-base.XXXXXX)
 trap 'rm -rf --one-file-system "$work"' EXIT
 # A package that brings a daemon must not start it in a build.
-mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates \
+mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates,tini \
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
   --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
   --customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1"/usr/sbin/policy-rc.d && chmod 755 "$1"/usr/sbin/policy-rc.d' \

@@ -18,6 +18,9 @@ COPY src src
 RUN npm run build && npm prune --omit=dev --no-audit --no-fund --ignore-scripts && chmod 755 dist/cli/main.js
 
 FROM ${BASE}
+# The first process: of a signal that Node does not yet listen for the kernel spares whoever is first.
+RUN command -v tini || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends tini \
+  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*; }
 # Far from 10,000 to 59,999, which are the uids of code in boxes.
 RUN groupadd --gid 990 farm && useradd --uid 990 --gid 990 --home-dir /var/lib/farm --create-home --shell /usr/sbin/nologin farm \
   && mkdir /run/farm /configs && chown 990:990 /run/farm && chmod 750 /run/farm
@@ -34,5 +37,5 @@ RUN ln -s /opt/farm/dist/cli/main.js /usr/local/bin/farm
 ENV NODE_ENV=production FARM_DATA=/var/lib/farm/data
 WORKDIR /var/lib/farm
 USER 990:990
-ENTRYPOINT ["node", "/opt/farm/dist/cli/main.js"]
+ENTRYPOINT ["/usr/bin/tini", "--", "node", "/opt/farm/dist/cli/main.js"]
 CMD ["--help"]

@@ -67,6 +67,18 @@ describe('docker-compose.yml', () => {
     expect(farm.left()).toEqual([]);
   });
 
+  it('ends at once a role that is stopped while it starts', async () => {
+    await farm.must('up', '--no-start');
+    for (const service of ['engine-gate', 'gateway', 'rollout-worker', 'verify-worker', 'collector']) {
+      const [id = ''] = farm.containers(service, 'created');
+      docker('start', id);
+      const began = performance.now();
+      docker('stop', '--time', '30', id);
+      expect(performance.now() - began, service).toBeLessThan(15_000);
+      expect(docker('inspect', '--format', '{{.State.ExitCode}}', id), service).not.toBe('137');
+    }
+  });
+
   it('brings up a farm that is scaled, loses a worker in the middle of a run, and accounts for every member', async () => {
     await farm.must('up', '--detach', '--scale', 'rollout-worker=2');
     await until(
@@ -125,6 +137,22 @@ describe('docker-compose.yml', () => {
     await until('no box is left that was never started', () => boxes('status=created').length === 0, LONG);
   }, 240_000);
 
+  it('is scraped by a Prometheus that finds the gateway and has its key', async () => {
+    await farm.must('--profile', 'metrics', 'up', '--detach', '--no-deps', 'prometheus');
+    await until(
+      'it has what the autoscaler asks for',
+      async () => (await scraped('farm_wanted_workers')) !== null,
+      LONG,
+    );
+    const workers = 'farm_workers{role="rollout"}';
+    await until(
+      'it has as many workers as the gateway says',
+      async () => (await scraped(workers)) === (await farm.metric(workers)),
+      LONG,
+    );
+    expect(await scraped('up{job="farm"}')).toBe(1);
+  });
+
   it('keeps the engine’s socket to the gate, every role under a user without rights, and Redis and store to themselves', () => {
     const sockets = (id: string): boolean =>
       docker('inspect', '--format', '{{json .Mounts}}', id).includes('docker.sock');
@@ -161,6 +189,16 @@ describe('docker-compose.yml', () => {
 
 async function status(): Promise<{ state: string }> {
   return (await (await farm.request(`/v1/runs/${RUN}`)).json()) as { state: string };
+}
+
+/** A figure as Prometheus has it; null while it has none. */
+async function scraped(query: string): Promise<number | null> {
+  const asked = `${farm.prometheus}/api/v1/query?query=${encodeURIComponent(query)}`;
+  const answer = await fetch(asked, { signal: AbortSignal.timeout(10_000) }).catch(() => null);
+  if (answer?.ok !== true) return null;
+  const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
+  const [first] = data.result;
+  return first === undefined ? null : Number(first.value[1]);
 }
 
 function boxes(status: string): string[] {

@@ -30,7 +30,7 @@ export function docker(...args: string[]): string {
 export async function buildImages(): Promise<string> {
   const build = path.join(ROOT, 'infra/images/build.sh');
   const env = { ...process.env, NO_ENV_FILE: '1' };
-  await run(build, [], { env, maxBuffer: BIG });
+  await run(build, ['metrics'], { env, maxBuffer: BIG });
   return (await run(build, ['--tag'], { env })).stdout.trim();
 }
 
@@ -38,11 +38,13 @@ export class ComposeFarm {
   readonly project = `farm-test-${randomBytes(4).toString('hex')}`;
   readonly key = randomBytes(12).toString('hex');
   readonly url: string;
+  readonly prometheus: string;
   private readonly folder = mkdtempSync(path.join(tmpdir(), 'farm-test-compose-'));
   private readonly env: Record<string, string>;
 
-  private constructor(port: number, tag: string, more: Record<string, string>) {
-    this.url = `http://127.0.0.1:${port}`;
+  private constructor(ports: { gateway: number; prometheus: number }, tag: string, more: Record<string, string>) {
+    this.url = `http://127.0.0.1:${ports.gateway}`;
+    this.prometheus = `http://127.0.0.1:${ports.prometheus}`;
     this.env = {
       REDIS_PASSWORD: randomBytes(12).toString('hex'),
       FARM_API_KEY: this.key,
@@ -51,13 +53,14 @@ export class ComposeFarm {
       DOCKER_GID: String(statSync(SOCKET).gid),
       ENGINE_SOCKET: SOCKET,
       FARM_TAG: tag,
-      FARM_PORT: String(port),
+      FARM_PORT: String(ports.gateway),
+      PROMETHEUS_PORT: String(ports.prometheus),
       ...more,
     };
   }
 
   static async of(tag: string, more: Record<string, string> = {}): Promise<ComposeFarm> {
-    return new ComposeFarm(await freePort(), tag, more);
+    return new ComposeFarm({ gateway: await freePort(), prometheus: await freePort() }, tag, more);
   }
 
   /** `without`: variables that are left out of the environment. */
@@ -85,10 +88,11 @@ export class ComposeFarm {
     return told.stdout;
   }
 
-  /** Ids of a service's containers that run. */
-  containers(service: string): string[] {
-    const filters = [`label=com.docker.compose.project=${this.project}`, `label=com.docker.compose.service=${service}`];
-    return docker('ps', '--quiet', '--no-trunc', ...filters.flatMap((one) => ['--filter', one]))
+  /** Ids of a service's containers that run, or are in another state. */
+  containers(service: string, status = 'running'): string[] {
+    const project = `label=com.docker.compose.project=${this.project}`;
+    const filters = [project, `label=com.docker.compose.service=${service}`, `status=${status}`];
+    return docker('ps', '--all', '--quiet', '--no-trunc', ...filters.flatMap((one) => ['--filter', one]))
       .split('\n')
       .filter(Boolean);
   }

@@ -16,11 +16,12 @@ const SOCKET_MODE = 0o660;
 export async function engineGate(args: { listen: string; images: string | null }): Promise<number> {
   const config = readConfig();
   const log = openLog(config, 'engine-gate');
-  const interrupts = new Interrupts();
   const at = engineAddress(args.listen);
   if ('protocol' in at && at.protocol === 'https')
     throw inputError('listen', `--listen ${args.listen}: a gate speaks no TLS`, 'unix:///path or tcp://host:port');
   if (args.images !== null) await bringImages(config.dockerHost, args.images, log);
+  // Until here there is nothing to bring to an end: a signal ends the process.
+  const interrupts = new Interrupts();
   const gate = new EngineGate({ dockerHost: config.dockerHost, log });
   try {
     if ('socketPath' in at) {

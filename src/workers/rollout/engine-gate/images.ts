@@ -26,7 +26,8 @@ export async function bringImages(dockerHost: string | null, folder: string, log
     if (has === id) continue;
     log.info({ image: name, file, instead_of: has }, 'loading an image');
     const { status, body } = await call(dockerHost, 'POST', '/images/load?quiet=1', LOAD_MS, path.join(folder, file));
-    if (status !== 200 || (await idOf(dockerHost, name)) === null)
+    // An engine that fails over an archive has long answered 200. The name may still be another image's.
+    if (status !== 200 || body.includes('"errorDetail"') || (await idOf(dockerHost, name)) === null)
       throw missingError(
         'image_missing',
         `the engine does not take the image ${name}: ${status} ${body.slice(0, 200)}`,
