@@ -174,7 +174,15 @@ describe('a stored plan', () => {
       for (let i = 0; i < 100; i++) {
         const content = Buffer.from(`"${i}"`);
         const claim = { key: `sha256/${sha256(content)}`, sha256: sha256(content), bytes: content.length };
-        yield { taskId: `t${i}`, lane: 'rollout', document: Buffer.alloc(1_000_000, i), objects: [{ claim, content }] };
+        const objects = [{ claim, content }];
+        yield {
+          taskId: `t${i}`,
+          lane: 'rollout',
+          held: false,
+          spare: null,
+          document: Buffer.alloc(1_000_000, i),
+          objects,
+        };
       }
     }
     const ref = await storePlan(store, many(), 4);

@@ -71,7 +71,8 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
       waiting.push(await waitOf(redis, key, member, phase, sinceMs ?? nowMs, nowMs, int('clock')));
   }
-  const planned = int('groups') * int('size');
+  const groups = groupsOf(fields);
+  const planned = groups * int('size');
   const open = fields.state === 'running' && driven;
   const roles = new Set<string>(workers.filter((w) => w.realm === realm).map((w) => w.role));
   // Measured by this sitting of the driver; a finished or resting run has no rate.
@@ -91,7 +92,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     run,
     ...standing,
     ...(reasons.length > 0 ? { reason: reasons.join('; ') } : {}),
-    groups: { planned: int('groups'), closed: int('closed') },
+    groups: { planned: groups, closed: int('closed') },
     members: {
       planned,
       accepted: int('accepted'),
@@ -104,6 +105,11 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
     eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
   };
+}
+
+/** Those of the plan, and those that degenerate ones have called for. */
+function groupsOf({ groups, spares }: Record<string, string>): number {
+  return Number(groups ?? 0) + Number(spares ?? 0);
 }
 
 /** For lists of runs, of which one that this farm cannot read must not hide the others. */
@@ -163,7 +169,7 @@ function absenceOf(
   stages: readonly (string | null)[],
 ): Pick<RunStatus, 'reason'> {
   const rolled = (stage: string | null): boolean => stage === 'rolled' || stage === 'verifying';
-  const open = Number(fields.groups) > Number(fields.closed);
+  const open = groupsOf(fields) > Number(fields.closed);
   const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
   const missing = [
     ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),
