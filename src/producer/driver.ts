@@ -29,9 +29,6 @@ const LEASE_EVERY_MS = 2_000;
 const OPEN_BATCH = 64;
 /** Groups of the plan that a round looks at, for members of a lane that has places. */
 const LOOK_AHEAD = 1_024;
-
-/** A group to be opened: those that refill degenerate ones come before the plan's next. */
-type Ahead = PlanEntry & { group: number };
 const CLOSE_BATCH = 200;
 /** What goes on is said again after this. */
 const AGAIN_MS = 10_000;
@@ -40,6 +37,9 @@ const MEMORY_EVERY_MS = 1_000;
 const CANCEL_SLICE_MS = 1_000;
 /** A paused run is tried again after this, then after twice as long, up to the last. */
 const PROBE_MS = [2_000, 30_000] as const;
+
+/** A group to be opened: those that refill degenerate ones come before the plan's next. */
+type Ahead = PlanEntry & { group: number };
 
 export interface DriverOptions {
   redis: Redis;
@@ -334,7 +334,7 @@ export class Driver {
       if (left.next >= groups && left.waiting === 0) break;
       if (await this.isFull()) return null;
       const some = await this.ahead(left, OPEN_BATCH);
-      if (some === null || !(await this.open(left, some))) return null;
+      if (some === null || some.length === 0 || !(await this.open(left, some))) return null;
     } while (performance.now() < until);
     if (left.next < groups || left.waiting > 0 || tick.closed < groups + tick.spares) return null;
     return (await this.ledger.field('manifest')) === null ? null : { state };

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
+import { openResults } from '../../src/cli/results-reader.ts';
 import type { GroupRecord } from '../../src/shared/group.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { gunzipBounded } from '../../src/shared/store/content.ts';
@@ -57,8 +58,12 @@ it('refills degenerate groups while their tasks have answers left, and no others
   const run = await farm.drive(spec);
   expect(run.settings.plan).toMatchObject({ groups: 24, spares: 30 });
   await work(farm, run);
+  await until('all of the plan’s own are closed', async () => (await run.status()).groups.closed === 24);
+  const reader = await openResults(farm.config, farm.server.redis, run.run);
+  expect(await reader.isOver()).toBe(false);
   await collect(farm, run);
   expect(await run.end).toEqual({ state: 'done' });
+  expect(await reader.isOver()).toBe(true);
   expect(await verifyRun(farm.store, run.run)).toMatchObject({ ok: true, faults: [], groups, members: 2 * groups });
   expectRefilled(await recordsOf(farm, run.run), expected);
   expect(await run.status()).toMatchObject({

@@ -11,6 +11,7 @@ import { clockOf } from '../redis/nodes.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
 import { isOtherVersion, requireVersion } from './ledger-version.ts';
+import { allClosed, plannedGroups } from './planned-groups.ts';
 import { readSettings } from './run-settings.ts';
 import { runKey } from './script.ts';
 import { readSilentWorkers } from './silent-workers.ts';
@@ -71,7 +72,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
       waiting.push(await waitOf(redis, key, member, phase, sinceMs ?? nowMs, nowMs, int('clock')));
   }
-  const groups = groupsOf(fields);
+  const groups = plannedGroups(fields);
   const planned = groups * int('size');
   const open = fields.state === 'running' && driven;
   const roles = new Set<string>(workers.filter((w) => w.realm === realm).map((w) => w.role));
@@ -105,11 +106,6 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     rate_per_s: rate === null ? null : Number(rate.toFixed(3)),
     eta_s: rate === null || rate <= 0 ? null : Math.round((planned - int('accepted')) / rate),
   };
-}
-
-/** Those of the plan, and those that degenerate ones have called for. */
-function groupsOf({ groups, spares }: Record<string, string>): number {
-  return Number(groups ?? 0) + Number(spares ?? 0);
 }
 
 /** For lists of runs, of which one that this farm cannot read must not hide the others. */
@@ -169,7 +165,7 @@ function absenceOf(
   stages: readonly (string | null)[],
 ): Pick<RunStatus, 'reason'> {
   const rolled = (stage: string | null): boolean => stage === 'rolled' || stage === 'verifying';
-  const open = groupsOf(fields) > Number(fields.closed);
+  const open = !allClosed(fields);
   const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
   const missing = [
     ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),

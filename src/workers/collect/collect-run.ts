@@ -4,6 +4,7 @@ import { objectKey, sha256 } from '../../shared/claim.ts';
 import { FarmError } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { isMap, type ValueMap } from '../../shared/json/value.ts';
+import { allClosed } from '../../shared/ledger/planned-groups.ts';
 import { reconcile } from '../../shared/ledger/reconcile.ts';
 import { RedisChanged, type RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
@@ -34,7 +35,7 @@ export async function collectRun(
     return 'sealed';
   }
   const closed = Number(fields.closed);
-  const over = isOver(fields);
+  const over = allClosed(fields);
   // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.
   const identity = { run: ledger.run, incarnation: known.settings.incarnation, convention: known.settings.convention };
   const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
@@ -54,7 +55,7 @@ export async function collectRun(
     );
   }
   // What was just committed may have called for further groups, in place of degenerate ones.
-  if (!over || !isOver(await ledger.fields())) return 'open';
+  if (!over || !allClosed(await ledger.fields())) return 'open';
   const document = await readDocument(known);
   await finishRun(known.store, {
     identity,
@@ -67,10 +68,6 @@ export async function collectRun(
   await ledger.setField('manifest', '1');
   if (fields.state !== 'cancelled') await ledger.setState('done');
   return 'sealed';
-}
-
-function isOver({ closed, groups, spares = '0' }: Record<string, string>): boolean {
-  return Number(closed) >= Number(groups) + Number(spares);
 }
 
 function isCollected(answer: unknown): answer is Collected {
