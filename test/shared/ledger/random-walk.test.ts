@@ -210,6 +210,7 @@ class Walk {
       if (!('token' in answer)) continue;
       expect([answer.taskId, answer.place]).toEqual([`t${g}`, PLACE]);
       this.attempts.push(answer);
+      await this.keep(g, m);
     }
   }
 
