@@ -49,7 +49,8 @@ export async function finishHere(context: FinishContext): Promise<void> {
       log,
       // The driver waits for the manifest, which is ours to write once all groups are closed.
       onTick: (tick) => {
-        if (tick.closed >= known.settings.plan.groups) void collectRun(ledger, known, log).catch(() => {});
+        if (tick.closed >= known.settings.plan.groups + tick.spares)
+          void collectRun(ledger, known, log).catch(() => {});
       },
     });
     await driver.drive();

@@ -9,16 +9,16 @@ const BAR_EVERY_MS = 100;
 
 export class Progress {
   private readonly run: string;
-  private readonly total: number;
+  private readonly plan: { groups: number; groupSize: number };
   private readonly screen: Screen;
   private readonly began = performance.now();
   private shownAt = Number.NEGATIVE_INFINITY;
   private shown = '';
   private first: number | null = null;
 
-  constructor(run: string, total: number, screen: Screen) {
+  constructor(run: string, plan: { groups: number; groupSize: number }, screen: Screen) {
     this.run = run;
-    this.total = total;
+    this.plan = plan;
     this.screen = screen;
   }
 
@@ -29,9 +29,10 @@ export class Progress {
     this.shownAt = now;
     const seconds = (now - this.began) / 1000;
     const rate = seconds > 1 ? (tick.accepted - this.first) / seconds : 0;
-    const share = this.total === 0 ? 1 : tick.accepted / this.total;
+    const total = (this.plan.groups + tick.spares) * this.plan.groupSize;
+    const share = total === 0 ? 1 : tick.accepted / total;
     const paused = tick.state === 'paused' ? ' paused' : '';
-    const figures = `${tick.accepted}/${this.total} members, ${tick.closed} groups closed, ${tick.begun} at work, ${rate.toFixed(1)}/s${paused}`;
+    const figures = `${tick.accepted}/${total} members, ${tick.closed} groups closed, ${tick.begun} at work, ${rate.toFixed(1)}/s${paused}`;
     if (this.screen.live) {
       const full = Math.round(share * WIDTH);
       this.screen.draw(`${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${figures}`);

@@ -5,6 +5,7 @@ import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
 import { parseCursor } from '../shared/group.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
+import { allClosed } from '../shared/ledger/planned-groups.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { readSettings } from '../shared/ledger/run-settings.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -94,7 +95,8 @@ export async function openResults(config: Config, redis: Redis, run: string): Pr
     stands,
     isOver: async () => {
       const now = await ledger.fields();
-      return now.manifest !== undefined || Number(now.closed) >= Number(now.groups) || now.state === 'stopped';
+      if (now.manifest !== undefined || now.state === 'stopped') return true;
+      return allClosed(now) && (settings.plan.spares === undefined || now.committed === now.closed);
     },
     seqOf: async (cursor) => {
       const at = within(parseCursor(settings.incarnation, cursor), await figure('closed'));

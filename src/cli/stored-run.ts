@@ -32,13 +32,13 @@ export async function finishedStatus(config: Config, run: string): Promise<RunSt
   try {
     const manifest = await readManifest(store, run);
     if (manifest === null) return null;
-    const { counts, plan, state } = manifest;
+    const { counts, state } = manifest;
     return {
       run,
       state,
-      groups: { planned: plan.groups, closed: counts.groups },
+      groups: { planned: counts.groups, closed: counts.groups },
       members: {
-        planned: plan.groups * plan.groupSize,
+        planned: counts.members,
         accepted: counts.members,
         completed: counts.completed,
         no_result: counts.no_result,

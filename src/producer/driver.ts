@@ -40,6 +40,9 @@ const CANCEL_SLICE_MS = 1_000;
 /** A paused run is tried again after this, then after twice as long, up to the last. */
 const PROBE_MS = [2_000, 30_000] as const;
 
+/** A group to be opened: those that refill degenerate ones come before the plan's next. */
+type Ahead = PlanEntry & { group: number };
+
 export interface DriverOptions {
   redis: Redis;
   queue: MemberQueue;
@@ -47,7 +50,7 @@ export interface DriverOptions {
   settings: RunSettings;
   groups: number;
   groupSize: number;
-  plan: Pick<PlanIndex, 'length' | 'entries'>;
+  plan: Pick<PlanIndex, 'entries'>;
   owner: string;
   log: Log;
   /** Called after every round, for progress. */
@@ -226,7 +229,7 @@ export class Driver {
 
   /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
   private async fill(tick: Tick): Promise<void> {
-    const ahead = await this.ahead(tick.next, (await this.isFull()) ? 0 : this.reach(tick));
+    const ahead = await this.ahead(tick, (await this.isFull()) ? 0 : this.reach(tick));
     if (ahead === null) return;
     const places = await this.deal(tick, ahead);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
@@ -256,16 +259,22 @@ export class Driver {
   }
 
   /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
-  private reach({ open, next }: Tick): number {
-    const { groupSize, plan, settings } = this.options;
+  private reach({ open }: Tick): number {
+    const { groupSize, settings } = this.options;
     if (open >= settings.inFlight) return 0;
-    return Math.min(LOOK_AHEAD, plan.length - next, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
+    return Math.min(LOOK_AHEAD, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
   }
 
-  /** The plan's next groups. Null where its store does not give them: then the run waits for that, as for any other part. */
-  private async ahead(from: number, count: number): Promise<PlanEntry[] | null> {
+  /** The groups to be opened next. Null where the plan's store does not give them: then the run waits for that, as for any other part. */
+  private async ahead({ next, waiting }: Tick, count: number): Promise<Ahead[] | null> {
+    const { plan, groups } = this.options;
+    const spares = await this.ledger.spares(Math.min(count, waiting));
     try {
-      return await this.options.plan.entries(from, from + count);
+      const ahead: Ahead[] = [];
+      for (const group of spares)
+        for (const entry of await plan.entries(group, group + 1)) ahead.push({ ...entry, group });
+      const own = await plan.entries(next, Math.min(groups, next + count - ahead.length));
+      return [...ahead, ...own.map((entry, i) => ({ ...entry, group: next + i }))];
     } catch (error) {
       await this.ledger.setState('paused', `the plan cannot be read: ${messageOf(error)}`);
       return null;
@@ -289,7 +298,7 @@ export class Driver {
   }
 
   /** Opens groups, in the plan's order, until each lane has members for its places, and as many again for the next time. */
-  private async openFor(tick: Tick, places: Record<MemberLane, number>, ahead: readonly PlanEntry[]): Promise<void> {
+  private async openFor(tick: Tick, places: Record<MemberLane, number>, ahead: readonly Ahead[]): Promise<void> {
     const { groupSize } = this.options;
     const short = { rollout: 0, light: 0 };
     for (const lane of ['rollout', 'light'] as const) {
@@ -302,31 +311,38 @@ export class Driver {
       if (short[lane] > 0) wanted = i + 1;
       short[lane] -= groupSize;
     }
-    for (let from = 0; from < wanted; ) {
-      const some = ahead.slice(from, Math.min(wanted, from + OPEN_BATCH));
-      const taken = await this.ledger.openGroups(this.epoch, tick.next, some);
-      if (taken < 0) return;
-      from += taken;
-      tick.next += taken;
+    for (let from = 0; from < wanted; from += OPEN_BATCH)
+      if (!(await this.open(tick, ahead.slice(from, Math.min(wanted, from + OPEN_BATCH))))) return;
+  }
+
+  /** False where it is not ours to open them any more. */
+  private async open(tick: Pick<Tick, 'next' | 'waiting'>, some: readonly Ahead[]): Promise<boolean> {
+    const spares = some.filter(({ group }) => group >= this.options.groups);
+    const own = some.slice(spares.length);
+    if (spares.length > 0) {
+      if ((await this.ledger.openSpares(this.epoch, spares)) < 0) return false;
+      tick.waiting -= spares.length;
     }
+    if (own.length > 0) {
+      if ((await this.ledger.openGroups(this.epoch, tick.next, own)) < 0) return false;
+      tick.next += own.length;
+    }
+    return true;
   }
 
   /** Groups that were never opened are opened only to be closed: a plan of 100,000 must not take a round for each batch. */
   private async finish(tick: Tick, state: 'cancelled' | 'stopped'): Promise<DriverEnd | null> {
-    const { plan } = this.options;
+    const { groups } = this.options;
     const until = performance.now() + CANCEL_SLICE_MS;
-    let next = tick.next;
+    const left = { ...tick };
     do {
       if ((await this.ledger.closeOpen(CLOSE_BATCH)) === CLOSE_BATCH) continue;
-      if (next >= plan.length) break;
+      if (left.next >= groups && left.waiting === 0) break;
       if (await this.isFull()) return null;
-      const some = await this.ahead(next, OPEN_BATCH);
-      if (some === null) return null;
-      const taken = await this.ledger.openGroups(this.epoch, next, some);
-      if (taken < 0) return null;
-      next += taken;
+      const some = await this.ahead(left, OPEN_BATCH);
+      if (some === null || some.length === 0 || !(await this.open(left, some))) return null;
     } while (performance.now() < until);
-    if (next < plan.length || tick.closed < this.options.groups) return null;
+    if (left.next < groups || left.waiting > 0 || tick.closed < groups + tick.spares) return null;
     return (await this.ledger.field('manifest')) === null ? null : { state };
   }
 

@@ -20,18 +20,19 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
   const puts = new Puts(store);
   const written = new Set<string>();
   const index: Buffer[] = [];
-  let pack: { taskId: string; lane: PlanEntry['lane']; bytes: Buffer; sha256: string }[] = [];
+  let pack: (Omit<PlanEntry, 'place'> & { bytes: Buffer; sha256: string })[] = [];
   let packBytes = 0;
   let count = 0;
+  let spares = 0;
   const closePack = async (): Promise<void> => {
     if (pack.length === 0) return;
     const content = Buffer.concat(pack.map((part) => part.bytes));
     const name = sha256(content);
     let offset = 0;
-    const lines = pack.map((part) => {
-      const place: Place = { pack: name, offset, bytes: part.bytes.length, sha256: part.sha256 };
-      offset += part.bytes.length;
-      return `${encodeEntry({ taskId: part.taskId, place, lane: part.lane })}\n`;
+    const lines = pack.map(({ bytes, sha256, ...entry }) => {
+      const place: Place = { pack: name, offset, bytes: bytes.length, sha256 };
+      offset += bytes.length;
+      return `${encodeEntry({ ...entry, place })}\n`;
     });
     index.push(Buffer.from(lines.join('')));
     pack = [];
@@ -46,9 +47,12 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
         await puts.add(objectKey(claim.sha256), content);
       }
       if (packBytes + group.document.length > PACK_BYTES) await closePack();
-      pack.push({ taskId: group.taskId, lane: group.lane, bytes: group.document, sha256: sha256(group.document) });
-      packBytes += group.document.length;
-      count++;
+      const { taskId, lane, document, spare, held } = group;
+      const bytes = { bytes: document, sha256: sha256(document) };
+      pack.push({ taskId, lane, ...(spare === null ? {} : { spare }), ...bytes });
+      packBytes += document.length;
+      if (held) spares++;
+      else count++;
     }
     await closePack();
   } finally {
@@ -59,7 +63,7 @@ export async function storePlan(store: Store, groups: Iterable<PlannedGroup>, gr
   const content = Buffer.concat(index);
   const claim: Claim = claimOf(content);
   await putOnce(store, objectKey(claim.sha256), content);
-  return { index: claim, groups: count, groupSize };
+  return { index: claim, groups: count, groupSize, ...(spares > 0 ? { spares } : {}) };
 }
 
 /** A few puts at a time; the first failure stops further ones. */

@@ -18,6 +18,10 @@ interface PlannedObject {
 export interface PlannedGroup {
   taskId: string;
   lane: PlanEntry['lane'];
+  /** Held ready for a degenerate group: no group of the plan's own. */
+  held: boolean;
+  /** The group that is opened if this one comes out degenerate. */
+  spare: number | null;
   /** The encoded PlanDocument. */
   document: Buffer;
   /** What the document claims, each once. */
@@ -27,13 +31,23 @@ export interface PlannedGroup {
 /** Bound of all plays of one document together: those of a large group are inline only where they are small. */
 const INLINE_PLAYS_BYTES = 4 * 1024 * 1024;
 
+/**
+ * First a group for each task, in their order. Behind them stand the spares: for each task that has answers left over the
+ * second group that can be made of them, then the third ones, up to `groups.refill_degenerate`. Each names the one after it.
+ */
 export function* planGroups(spec: RunSpec, source: TaskSource): Iterable<PlannedGroup> {
   const limit = Math.min(INLINE_BYTES, Math.floor(INLINE_PLAYS_BYTES / spec.groupSize));
   // Members that share a line, and groups that share a script, share the object: it is written out once.
   let known = new Map<GivenPlay, Written<Play>>();
-  for (const task of source.tasks()) {
-    known = new Map(task.plays.map((given) => [given, known.get(given) ?? writePlay(given, limit)]));
-    yield planGroup(task, known);
+  let number = 0;
+  let spares = source.count;
+  for (let round = 0; round <= spec.groups.refillDegenerate && number < spares; round++) {
+    for (const task of source.tasks(round)) {
+      known = new Map(task.plays.map((given) => [given, known.get(given) ?? writePlay(given, limit)]));
+      const spare = round < spec.groups.refillDegenerate && task.more ? spares++ : null;
+      number++;
+      yield planGroup(task, known, { held: round > 0, spare });
+    }
   }
 }
 
@@ -42,7 +56,11 @@ interface Written<T> {
   object: PlannedObject | null;
 }
 
-function planGroup(task: SourceTask, known: Map<GivenPlay, Written<Play>>): PlannedGroup {
+function planGroup(
+  task: SourceTask,
+  known: Map<GivenPlay, Written<Play>>,
+  standing: Pick<PlannedGroup, 'held' | 'spare'>,
+): PlannedGroup {
   const objects = new Map<string, PlannedObject>();
   const keep = <T>(written: Written<T>): T => {
     if (written.object !== null) objects.set(written.object.claim.key, written.object);
@@ -59,7 +77,7 @@ function planGroup(task: SourceTask, known: Map<GivenPlay, Written<Play>>): Plan
     verify: task.verify,
     plays: task.plays.map((given) => keep(known.get(given) as Written<Play>)),
   });
-  return { taskId: task.id, lane: laneOf(task.env), document, objects: [...objects.values()] };
+  return { taskId: task.id, lane: laneOf(task.env), ...standing, document, objects: [...objects.values()] };
 }
 
 function writePlay(given: GivenPlay, limit: number): Written<Play> {

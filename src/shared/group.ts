@@ -16,6 +16,8 @@ const closedGroupSchema = z.strictObject({
   task_id: z.string(),
   closed_by: z.enum(CLOSED_BY),
   members: z.array(memberSchema),
+  /** The further group of its task that the plan holds ready, if there is one. */
+  spare: z.int().positive().optional(),
 });
 export type ClosedGroup = z.infer<typeof closedGroupSchema>;
 
@@ -40,6 +42,8 @@ export const groupRecordSchema = z.strictObject({
   mean: z.number().nullable(),
   std: z.number().nullable(),
   degenerate: z.boolean(),
+  /** The group that is rolled out in its stead: the same task, answers that were not used yet. */
+  refilled_by: z.int().positive().optional(),
   members: z.array(z.union([completedSchema.extend({ advantage: z.number() }), noResultSchema])),
 });
 export type GroupRecord = z.infer<typeof groupRecordSchema>;
@@ -103,12 +107,24 @@ export interface RunIdentity {
   unmarked?: boolean;
 }
 
+/**
+ * The number of the group that refills this one, null for none: only answers that were all worth the same call for others. A
+ * group that lost its members to something else, or to the end of its run, would not be helped.
+ */
+export function refillOf(closed: ClosedGroup): number | null {
+  if (closed.spare === undefined || closed.closed_by === 'cancelled') return null;
+  const rewards = rewardsOf(closed);
+  return rewards.length > 1 && rewards.every((r) => r === rewards[0]) ? closed.spare : null;
+}
+
+function rewardsOf({ members }: ClosedGroup): number[] {
+  return members.flatMap((m) => (m.status === 'completed' ? [m.reward] : []));
+}
+
 /** The record of one closed group, the same from Redis and from the store. */
 export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRecord {
-  const figures = groupFigures(
-    closed.members.flatMap((m) => (m.status === 'completed' ? [m.reward] : [])),
-    identity.convention,
-  );
+  const figures = groupFigures(rewardsOf(closed), identity.convention);
+  const refill = refillOf(closed);
   let next = 0;
   const members = closed.members.map((m: Member) => {
     if (m.status !== 'completed') return m;
@@ -125,6 +141,7 @@ export function renderGroup(identity: RunIdentity, closed: ClosedGroup): GroupRe
     mean: figures.mean,
     std: figures.std,
     degenerate: figures.degenerate,
+    ...(refill === null ? {} : { refilled_by: refill }),
     members,
   };
 }

@@ -87,10 +87,10 @@ function rights(): string[] {
   return [...(line ?? '').matchAll(/ \+([a-z|]+)/g)].map((match) => match[1] as string);
 }
 
-/** Sandboxed, light and verified members, to the manifest. */
+/** Sandboxed, light and verified members, a group in place of one that had no signal, to the manifest. */
 async function wholeRun(farm: FarmParts): Promise<void> {
   const completion = '<decision>{"answer": "permit", "facts": {"age": 3}}</decision>';
-  const ids = ['t0', 't1'];
+  const ids = ['t0', 't0', 't1'];
   const lines = ids.flatMap((task_id) => [
     { task_id, completion },
     { task_id, completion },
@@ -104,6 +104,7 @@ async function wholeRun(farm: FarmParts): Promise<void> {
       { id: 't1', env: 'command', config: say },
     ],
     policy: { kind: 'completions', path: 'c.jsonl' },
+    groups: { refill_degenerate: 1 },
     domain: { platform_id: 1, query_template: 'Permit? {facts}', parser: 'json_block' },
     audit: { fraction: 0 },
   });
@@ -141,7 +142,7 @@ async function givenBack(farm: FarmParts): Promise<void> {
   await begin(1);
   await run.ledger.bury('one that dies', 'died', 3);
   const counts = { groups: 1, members: 2, completed: 2, no_result: 0, by_cause: {} };
-  await run.ledger.adopt([{ to: 1, link: 'x', groups: [5], counts } as never]);
+  await run.ledger.adopt([{ to: 1, link: 'x', groups: [5], refills: [], counts } as never]);
   await run.ledger.reconciled(await run.ledger.server());
   const shard = await run.ledger.fixShard({ most: 1, least: 1, final: true });
   await run.ledger.commit({ number: 0, from: 1, to: 1, link: '', ...shard });

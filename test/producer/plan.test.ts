@@ -88,6 +88,56 @@ const LINES = [
   `{"task_id": "b", "actions": [1, 1.0, {"10": null, "2": true}]}`,
 ];
 
+describe('planning with refills', () => {
+  const line = (task_id: string, n: number): string => JSON.stringify({ task_id, action: n });
+  const many = (task_id: string, count: number): string[] => Array.from({ length: count }, (_, n) => line(task_id, n));
+  const change = { groups: { refill_degenerate: 2 } };
+  const played = ({ taskId, held, spare, document }: PlannedGroup) => {
+    const plays = decodeDocument(document).plays.map((play) => play.kind === 'actions' && play.actions);
+    return [taskId, held, spare, plays.map((held) => held && 'inline' in held && (held.inline as Value[])[0])];
+  };
+
+  it('holds whole groups of answers ready, each behind the one before it, as many as are asked for', async () => {
+    const lines = [...many('a', 9), ...many('b', 3), ...many('c', 4)];
+    expect((await plan(lines, change, ['a', 'b', 'c'])).map(played)).toEqual([
+      ['a', false, 3, [0n, 1n]],
+      ['b', false, null, [0n, 1n]],
+      ['c', false, 4, [0n, 1n]],
+      ['a', true, 5, [2n, 3n]],
+      ['c', true, null, [2n, 3n]],
+      ['a', true, null, [4n, 5n]],
+    ]);
+  });
+
+  it('plays no line a second time to refill, also with cycle', async () => {
+    const groups = await plan([...many('a', 1), ...many('b', 3)], change);
+    expect(groups.map(played)).toEqual([
+      ['a', false, null, [0n, 0n]],
+      ['b', false, null, [0n, 1n]],
+    ]);
+  });
+
+  it('gives the same groups, in a plan of the same bytes, as without where nothing is left over', async () => {
+    const [store, lines] = [new MemoryStore(), many('a', 3).concat(many('b', 3))];
+    const ref = await storePlan(store, await plan(lines), 2);
+    expect(await storePlan(store, await plan(lines, change), 2)).toEqual(ref);
+    expect(ref).not.toHaveProperty('spares');
+  });
+
+  it('lies in one index, the spares behind the groups', async () => {
+    const store = new MemoryStore();
+    const ref = await storePlan(store, await plan([...many('a', 4), ...many('b', 4)], change), 2);
+    expect(ref).toMatchObject({ groups: 2, spares: 2 });
+    const entries = await (await PlanIndex.open(store, ref)).entries(0, 9);
+    expect(entries.map(({ taskId, spare }) => [taskId, spare])).toEqual([
+      ['a', 2],
+      ['b', 3],
+      ['a', undefined],
+      ['b', undefined],
+    ]);
+  });
+});
+
 describe('planning', () => {
   it('gives one document a group, with what is large as a claim', async () => {
     const groups = await plan(LINES);
@@ -174,7 +224,15 @@ describe('a stored plan', () => {
       for (let i = 0; i < 100; i++) {
         const content = Buffer.from(`"${i}"`);
         const claim = { key: `sha256/${sha256(content)}`, sha256: sha256(content), bytes: content.length };
-        yield { taskId: `t${i}`, lane: 'rollout', document: Buffer.alloc(1_000_000, i), objects: [{ claim, content }] };
+        const objects = [{ claim, content }];
+        yield {
+          taskId: `t${i}`,
+          lane: 'rollout',
+          held: false,
+          spare: null,
+          document: Buffer.alloc(1_000_000, i),
+          objects,
+        };
       }
     }
     const ref = await storePlan(store, many(), 4);

@@ -6,6 +6,7 @@ import {
   groupFigures,
   groupRecordSchema,
   parseCursor,
+  refillOf,
   renderGroup,
 } from '../../src/shared/group.ts';
 import type { Member } from '../../src/shared/outcome.ts';
@@ -115,6 +116,29 @@ describe('a group’s record', () => {
       std: null,
       degenerate: true,
     });
+  });
+});
+
+describe('a group that may be refilled', () => {
+  const spare = (members: Parameters<typeof closed>[0], by: ClosedGroup['closed_by'] = 'all'): ClosedGroup => ({
+    ...closed(members),
+    closed_by: by,
+    spare: 9,
+  });
+
+  it.each([
+    ['all answers were worth the same', spare([completedWith(0, 1), completedWith(1, 1)]), 9],
+    ['those that came were', spare([lost(0), completedWith(1, 0.5), completedWith(2, 0.5)], 'deadline'), 9],
+    ['one was worth more', spare([completedWith(0, 1), completedWith(1, 1), completedWith(2, 0)]), null],
+    ['a lone answer came', spare([lost(0), completedWith(1, 1)], 'deadline'), null],
+    ['none came', spare([lost(0), lost(1)]), null],
+    ['its run was cancelled', spare([completedWith(0, 1), completedWith(1, 1)], 'cancelled'), null],
+    ['its task has nothing left', closed([completedWith(0, 1), completedWith(1, 1)]), null],
+  ])('is told by its record: %s', (_, group, refill) => {
+    expect(refillOf(group)).toBe(refill);
+    const record = renderGroup(identity, group);
+    expect(record.refilled_by ?? null).toBe(refill);
+    expect(groupRecordSchema.parse(JSON.parse(JSON.stringify(record)))).toEqual(record);
   });
 });
 

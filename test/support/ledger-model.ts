@@ -30,6 +30,8 @@ interface ModelGroup {
 
 export interface ModelRules {
   groups: number;
+  /** By group, those beyond `groups` too: the one that refills it, should it come out degenerate. */
+  spares: (number | null)[];
   size: number;
   atLeast: number | null;
   maxAttempts: number;
@@ -52,12 +54,16 @@ export class LedgerModel {
   next = 0;
   late = 0;
   lost = 0;
+  /** Groups that degenerate ones have called for, and those of them that are not open yet. */
+  readonly called = new Set<number>();
+  readonly waiting = new Set<number>();
+  private committed = 0;
   private readonly groups: ModelGroup[];
   private readonly rules: ModelRules;
 
   constructor(rules: ModelRules) {
     this.rules = rules;
-    this.groups = Array.from({ length: rules.groups }, () => ({
+    this.groups = rules.spares.map(() => ({
       refills: 0,
       opened: false,
       closed: false,
@@ -78,7 +84,7 @@ export class LedgerModel {
   }
 
   get over(): boolean {
-    return this.groups.every((g) => g.closed);
+    return this.groups.every((g, i) => g.closed || (i >= this.rules.groups && !this.called.has(i)));
   }
 
   isClosed(g: number): boolean {
@@ -91,6 +97,26 @@ export class LedgerModel {
     for (const group of opening) Object.assign(group, { opened: true, openedMs: this.clockMs });
     this.next += opening.length;
     return String(opening.length);
+  }
+
+  /** Each once, of those that wait for it. */
+  openSpares(groups: readonly number[]): Answer {
+    if (this.state !== 'running' && this.state !== 'cancelled') return '-1';
+    const opening = groups.filter((g) => this.waiting.delete(g));
+    for (const g of opening) Object.assign(this.group(g), { opened: true, openedMs: this.clockMs });
+    return String(opening.length);
+  }
+
+  /** The next closed groups are in a shard: those whose answers were all worth the same call for others. */
+  commit(count: number): void {
+    for (const { group, by, outcomes } of this.closings.slice(this.committed, this.committed + count)) {
+      const rewards = outcomes.filter((x) => typeof x === 'number');
+      const spare = this.rules.spares[group] ?? null;
+      if (spare === null || by === 'cancelled' || rewards.length < 2 || new Set(rewards).size > 1) continue;
+      this.called.add(spare);
+      this.waiting.add(spare);
+    }
+    this.committed += count;
   }
 
   /** The run's clock advances while it runs, at most so much at once; what its deadline reached is closed, the earliest first. */

@@ -39,16 +39,16 @@ export interface RunFixture {
   finished: FinishedRun;
 }
 
-/** `salt` tells the contents of two runs apart; equal salts share every object. */
+/** `salt` tells the contents of two runs apart; equal salts share every object. `refilled`: the last group refills the first, which is degenerate. */
 export async function makeRun(
   store: Store,
   run: string,
-  { groups = 7, size = 3, salt = run, large = true } = {},
+  { groups = 7, size = 3, salt = run, large = true, refilled = false } = {},
 ): Promise<RunFixture> {
   const identity: RunIdentity = { run, incarnation: sha256(run).slice(0, 16), convention: 'trl' };
   const entries: LedgerEntry[] = [];
-  for (let i = 0; i < groups; i++) entries.push(await makeEntry(store, i, groups, size, salt, large));
-  const plan = await makePlan(store, groups, size, salt);
+  for (let i = 0; i < groups; i++) entries.push(await makeEntry(store, i, groups, size, salt, large, refilled));
+  const plan = await makePlan(store, groups, size, salt, refilled);
   const verifier = toValue(VERIFIER);
   const spec = mapOf({ name: run, seed: 7n, max_steps: 5n, weight: 1.0, salt, verifier });
   const specText = Buffer.from(dumpJson(spec));
@@ -67,6 +67,7 @@ async function makeEntry(
   size: number,
   salt: string,
   large: boolean,
+  refilled: boolean,
 ): Promise<LedgerEntry> {
   // Groups close in another order than they were planned in.
   const group = groups - 1 - i;
@@ -83,7 +84,7 @@ async function makeEntry(
       continue;
     }
     const big = large && group % 4 === 0 && member === 0;
-    const env = member === 0 ? 1 : -0.1 * member;
+    const env = member === 0 || (refilled && group === 0) ? 1 : -0.1 * member;
     const trajectory = await keep(episode(group, member, env, `${salt}${group}-${member}`, big ? 9000 : 40));
     const report = isVerified(group)
       ? await keep(Buffer.from(`{"proof_checked": true, "salt": "${salt}", "n": ${member % 2}}`))
@@ -112,7 +113,8 @@ async function makeEntry(
       },
     });
   }
-  const closed: ClosedGroup = { seq: i + 1, group, task_id: `task/${group}`, closed_by: 'all', members };
+  const spare = refilled && group === 0 ? { spare: groups - 1 } : {};
+  const closed: ClosedGroup = { seq: i + 1, group, task_id: `task/${group}`, closed_by: 'all', members, ...spare };
   return { seq: i + 1, closed, blobs };
 }
 
@@ -135,7 +137,7 @@ function episode(group: number, member: number, total: number, noiseSeed: string
   });
 }
 
-async function makePlan(store: Store, groups: number, size: number, salt: string): Promise<PlanRef> {
+async function makePlan(store: Store, groups: number, size: number, salt: string, refilled: boolean): Promise<PlanRef> {
   const config = Buffer.from(`{"low": 1, "salt": "${salt}"}`);
   const text = Buffer.from(JSON.stringify(`a completion of ${salt}`));
   for (const content of [config, text]) await store.put(objectKey(sha256(content)), content);
@@ -168,13 +170,15 @@ async function makePlan(store: Store, groups: number, size: number, salt: string
     let offset = 0;
     for (const [i, document] of documents.entries()) {
       const place = { pack: sha256(pack), offset, bytes: document.length, sha256: sha256(document) };
-      places.push(encodeEntry({ taskId: `task/${first + i}`, place, lane: 'rollout' }));
+      const spare = refilled && first + i === 0 ? { spare: groups - 1 } : {};
+      places.push(encodeEntry({ taskId: `task/${first + i}`, place, lane: 'rollout', ...spare }));
       offset += document.length;
     }
   }
   const index = Buffer.from(places.map((p) => `${p}\n`).join(''));
   await store.put(objectKey(sha256(index)), index);
-  return { index: claimOf(index), groups, groupSize: size };
+  const counts = refilled ? { groups: groups - 1, spares: 1 } : { groups };
+  return { index: claimOf(index), ...counts, groupSize: size };
 }
 
 /** The ledger's side of collecting, as the real one has it: boundaries are fixed once, commits are compare-and-set. */

@@ -29,6 +29,8 @@ async function planOf({ onTestFinished }: TestContext, sizes: readonly number[])
   const groups = sizes.map((size, i) => ({
     taskId: `t${i}`,
     lane: 'light' as const,
+    held: false,
+    spare: null,
     document: encodeDocument(documentOf(`t${i}`, size)),
     objects: [],
   }));

@@ -136,7 +136,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       await opened.ledger.undrive(owner);
       return { exit: EXIT.ok, run: id, status: await report(redis, id) };
     }
-    const progress = new Progress(id, opened.settings.plan.groups * opened.settings.plan.groupSize, screen);
+    const progress = new Progress(id, opened.settings.plan, screen);
     const driver = new Driver(id, opened.epoch, {
       redis,
       queue,

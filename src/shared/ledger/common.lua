@@ -4,7 +4,7 @@
 -- Keys of a run, all in the hash slot of KEYS[1] = farm:{RUN}
 --   :run        hash    settings, state, clock, counters, the driver's and the collector's marks, version of this layout, server (run_id and replid of the Redis
 --                       whose ledger was last compared with the store)
---   :g:N        hash    one open group: task, place, lane, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
+--   :g:N        hash    one open group: task, place, lane, spare, left, done, refills, began; a member K has K.s K.t K.l K.w K.n K.a K.c K.o K.b K.x K.p K.q,
 --                       of deaths of its workers K.ds (signature) K.dn (count) K.da (those when it was alone), and K.i: is alone now
 --   :due:LANE   zset    open members "g-m" that wait for a place in the fleet's window, by the time (ms) from which they may have one
 --   :live       zset    members "g-m" that have a place (queued or at work; K.q names its lane), by the time (ms) at which they are looked at again
@@ -13,7 +13,9 @@
 --   :out        stream  closed groups not yet committed to a shard; id SEQ-0, SEQ dense from 1
 --   :closed     bitmap  groups that are closed
 --   :causes     hash    count of members without result, by cause
+--   :spares     zset    groups that refill degenerate ones and are not open yet, by their number
 --   :late       stream  evidence: answers that were not counted (capped)
+-- Field spares of :run counts the groups that degenerate ones have called for: the run is over when groups + spares are closed.
 -- Fields out:LANE of :run count the members with a place; at wake:LANE the driver wants to be woken, by the channel :wake.
 --
 -- A member:  (open) --begin--> rolling --accept--> accepted
@@ -102,7 +104,8 @@ local function close_group(g, by, cause, fresh, count)
   local key, size = group_key(g), int(run_field('size'))
   local f = {}
   if count == size then
-    f['task'] = redis.call('HGET', key, 'task')
+    local known = redis.call('HMGET', key, 'task', 'spare')
+    f['task'], f['spare'] = known[1], known[2]
   else
     local flat = redis.call('HGETALL', key)
     for i = 1, #flat, 2 do f[flat[i]] = flat[i + 1] end
@@ -137,11 +140,32 @@ local function close_group(g, by, cause, fresh, count)
   end
   local seq = redis.call('HINCRBY', RUN, 'closed', 1)
   redis.call('XADD', K .. ':out', seq .. '-0', 'group', g, 'task', f['task'], 'by', by,
-    'members', '[' .. table.concat(texts, ',') .. ']', 'blobs', table.concat(blobs))
+    'members', '[' .. table.concat(texts, ',') .. ']', 'blobs', table.concat(blobs), unpack(f['spare'] and {'spare', f['spare']} or {}))
   redis.call('SETBIT', K .. ':closed', g, 1)
   redis.call('ZREM', K .. ':deadlines', g)
   redis.call('DEL', key)
   redis.call('PUBLISH', K .. ':closed', seq)
+end
+
+-- Opens groups that are not closed yet, each {number, task, place, lane, spare or ''}.
+local function open_all(groups)
+  local size, clock, t = int(run_field('size')), int(run_field('clock')), now()
+  local till, due, deadlines = clock + int(run_field('slot_wait_ms')), {}, {}
+  for _, group in ipairs(groups) do
+    local g, task, place, lane, spare = unpack(group)
+    if redis.call('GETBIT', K .. ':closed', g) == 0 then
+      local fields = {'task', task, 'place', place, 'left', size, 'done', 0, 'refills', 0}
+      if lane ~= 'rollout' then fields[#fields + 1], fields[#fields + 2] = 'lane', lane end
+      if spare ~= '' then fields[#fields + 1], fields[#fields + 2] = 'spare', spare end
+      redis.call('HSET', group_key(g), unpack(fields))
+      deadlines[#deadlines + 1], deadlines[#deadlines + 2] = till, g
+      local list = due[lane] or {}
+      due[lane] = list
+      for m = 0, size - 1 do list[#list + 1], list[#list + 2] = t, g .. '-' .. m end
+    end
+  end
+  call_all('ZADD', K .. ':deadlines', deadlines)
+  for lane, list in pairs(due) do call_all('ZADD', due_key(lane), list) end
 end
 
 -- Takes outcomes of different members of group g, whose right to speak has been checked, one after another, and closes the

@@ -3,7 +3,7 @@
 
 import { checkClosedGroup } from '../group.ts';
 import { MEMBER_LANES, type MemberLane } from '../lane.ts';
-import type { Place } from '../plan/plan.ts';
+import type { PlanEntry } from '../plan/plan.ts';
 import type { Redis } from '../redis/client.ts';
 import type { LedgerEntry } from '../store/shard.ts';
 import { type Counts, sumCounts } from '../store/shard-record.ts';
@@ -21,6 +21,7 @@ const ADOPT = defineScript('adopt', { allowOom: true });
 const DRIVE = defineScript('drive', { allowOom: true });
 const UNDRIVE = defineScript('undrive', { allowOom: true });
 const OPEN_GROUPS = defineScript('open-groups', { allowOom: false });
+const OPEN_SPARES = defineScript('open-spares', { allowOom: false });
 const DUE = defineScript('due', { allowOom: true });
 const TICK = defineScript('tick', { allowOom: true });
 const BURY = defineScript('bury', { allowOom: true });
@@ -69,6 +70,10 @@ export interface Tick {
   open: number;
   begun: number;
   accepted: number;
+  /** Groups beyond the plan's own that degenerate ones have called for. */
+  spares: number;
+  /** Those of them that are not open yet. */
+  waiting: number;
   lanes: Record<MemberLane, LaneCount>;
 }
 
@@ -140,12 +145,19 @@ export class RunLedger {
 
   /** True if the ledger was behind the store's shards and follows them now. */
   async adopt(
-    shards: readonly { to: number; link: string; groups: readonly number[]; counts: Counts }[],
+    shards: readonly {
+      to: number;
+      link: string;
+      groups: readonly number[];
+      refills: readonly number[];
+      counts: Counts;
+    }[],
   ): Promise<boolean> {
     const last = shards.at(-1);
     if (!last) return false;
     const { members, completed, no_result, by_cause } = sumCounts(shards.map((s) => s.counts));
     const causes = Object.entries(by_cause);
+    const refills = shards.flatMap((s) => s.refills);
     const args = [
       shards.length,
       last.to,
@@ -155,6 +167,8 @@ export class RunLedger {
       no_result,
       causes.length,
       ...causes.flat(),
+      refills.length,
+      ...refills,
       ...shards.flatMap((s) => s.groups),
     ];
     return (await ADOPT.call(this.redis, this.run, args)) === 1;
@@ -178,13 +192,21 @@ export class RunLedger {
   }
 
   /** How many were taken; −1 if we are not the driver or the plan stands elsewhere. */
-  async openGroups(
-    epoch: string,
-    first: number,
-    groups: readonly { taskId: string; place: Place; lane: MemberLane }[],
-  ): Promise<number> {
-    const args = groups.flatMap((g) => [g.taskId, JSON.stringify(g.place), g.lane]);
+  async openGroups(epoch: string, first: number, groups: readonly PlanEntry[]): Promise<number> {
+    const args = groups.flatMap(entryArgs);
     return (await OPEN_GROUPS.call(this.redis, this.run, [epoch, first, ...args])) as number;
+  }
+
+  /** Groups that refill degenerate ones and are not open yet, the first of them. */
+  async spares(limit: number): Promise<number[]> {
+    if (limit < 1) return [];
+    return (await this.redis.zrange(`${runKey(this.run)}:spares`, '0', String(limit - 1))).map(Number);
+  }
+
+  /** How many were opened; −1 if we are not the driver. */
+  async openSpares(epoch: string, groups: readonly (PlanEntry & { group: number })[]): Promise<number> {
+    const args = groups.flatMap((g) => [g.group, ...entryArgs(g)]);
+    return (await OPEN_SPARES.call(this.redis, this.run, [epoch, ...args])) as number;
   }
 
   /** Members to be queued now, of those that wait for a place as many as `places` has; null if we are not the driver. */
@@ -212,9 +234,12 @@ export class RunLedger {
   async tick(epoch: string, look = true): Promise<Tick | 'lost' | 'changed'> {
     const answer = (await TICK.call(this.redis, this.run, [epoch, MAX_TICK_MS, look ? 1 : 0])) as string[];
     if (answer[0] === 'lost' || answer[0] === 'changed') return answer[0];
-    const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, ...counts] = answer.slice(1).map(Number);
+    const [clockMs = 0, closed = 0, next = 0, begun = 0, accepted = 0, spares = 0, waiting = 0, ...counts] = answer
+      .slice(1)
+      .map(Number);
     const lanes = laneCounts(counts);
-    return { state: answer[0] as RunState, clockMs, closed, next, open: openMembers(lanes), begun, accepted, lanes };
+    const state = answer[0] as RunState;
+    return { state, clockMs, closed, next, open: openMembers(lanes), begun, accepted, spares, waiting, lanes };
   }
 
   /** Gives back what a dead worker held. An empty signature is a death from outside. `poisonDeaths`: of one member that was alone. */
@@ -246,8 +271,15 @@ export class RunLedger {
     return { number: Number(answer[0]), from: Number(answer[1]), to: Number(answer[2]), link: answer[3] as string };
   }
 
-  async commit(shard: { number: number; from: number; to: number; link: string }): Promise<'committed' | 'superseded'> {
-    const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn];
+  /** `refills`: groups that degenerate ones of the shard call for. */
+  async commit(shard: {
+    number: number;
+    from: number;
+    to: number;
+    link: string;
+    refills?: readonly number[];
+  }): Promise<'committed' | 'superseded'> {
+    const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn, ...(shard.refills ?? [])];
     return (await COMMIT.call(this.redis, this.run, args)) as 'committed' | 'superseded';
   }
 
@@ -256,6 +288,10 @@ export class RunLedger {
     const rows = await this.redis.xrangeBuffer(`${runKey(this.run)}:out`, `${from}-0`, `${to}-0`);
     return rows.map(([id, flat]) => readEntry(id.toString(), flat));
   }
+}
+
+function entryArgs({ taskId, place, lane, spare }: PlanEntry): (string | number)[] {
+  return [taskId, JSON.stringify(place), lane, spare ?? ''];
 }
 
 export function openMembers(lanes: Readonly<Record<MemberLane, LaneCount>>): number {
@@ -281,6 +317,7 @@ function readEntry(id: string, flat: Buffer[]): LedgerEntry {
     task_id: text('task'),
     closed_by: text('by'),
     members: JSON.parse(text('members')),
+    ...(fields.has('spare') ? { spare: Number(text('spare')) } : {}),
   });
   return { seq, closed, blobs: unpackBlobs(fields.get('blobs') ?? Buffer.alloc(0)) };
 }

@@ -11,6 +11,7 @@ import { clockOf } from '../redis/nodes.ts';
 import { realmOf } from './known-runs.ts';
 import { readLaneWaits } from './lane-waits.ts';
 import { isOtherVersion, requireVersion } from './ledger-version.ts';
+import { allClosed, plannedGroups } from './planned-groups.ts';
 import { readSettings } from './run-settings.ts';
 import { runKey } from './script.ts';
 import { readSilentWorkers } from './silent-workers.ts';
@@ -71,7 +72,8 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     for (const { member, phase, sinceMs } of await readLaneWaits(redis, run, realm, out, inFlight))
       waiting.push(await waitOf(redis, key, member, phase, sinceMs ?? nowMs, nowMs, int('clock')));
   }
-  const planned = int('groups') * int('size');
+  const groups = plannedGroups(fields);
+  const planned = groups * int('size');
   const open = fields.state === 'running' && driven;
   const roles = new Set<string>(workers.filter((w) => w.realm === realm).map((w) => w.role));
   // Measured by this sitting of the driver; a finished or resting run has no rate.
@@ -91,7 +93,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
     run,
     ...standing,
     ...(reasons.length > 0 ? { reason: reasons.join('; ') } : {}),
-    groups: { planned: int('groups'), closed: int('closed') },
+    groups: { planned: groups, closed: int('closed') },
     members: {
       planned,
       accepted: int('accepted'),
@@ -163,7 +165,7 @@ function absenceOf(
   stages: readonly (string | null)[],
 ): Pick<RunStatus, 'reason'> {
   const rolled = (stage: string | null): boolean => stage === 'rolled' || stage === 'verifying';
-  const open = Number(fields.groups) > Number(fields.closed);
+  const open = !allClosed(fields);
   const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
   const missing = [
     ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),

@@ -1,7 +1,8 @@
 -- Advances the run's own clock, and closes the groups whose deadline it reaches. Nobody ticking, or a state other than
 -- running, means no time: a night's pause kills no group.
 -- ARGV  1 epoch  2 most ms that one tick may add  3 look whether the server is another one (0 | 1)
--- Gives {state, clock, closed groups, next group, begun members, accepted members, then the counts of the lanes},
+-- Gives {state, clock, closed groups, next group, begun members, accepted members, groups called for by degenerate ones,
+-- those of them that are not open yet, then the counts of the lanes},
 -- or {'lost'} if not the driver, or {'changed'} if Redis is another server than the one whose ledger was compared with the
 -- store: then a run at work is paused until that is done (reconciled).
 if ARGV[3] == '1' and run_field('state') and not same_server() then
@@ -21,4 +22,4 @@ if state == 'running' then
   end
 end
 redis.call('HSET', RUN, 'ticked', t)
-return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted')})
+return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted'), run_field('spares') or '0', tostring(redis.call('ZCARD', K .. ':spares'))})

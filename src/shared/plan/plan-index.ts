@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { objectKey, sha256 } from '../claim.ts';
 import type { Store } from '../store/store.ts';
-import { decodeEntry, type PlanEntry, type PlanRef } from './plan.ts';
+import { decodeEntry, type PlanEntry, type PlanRef, placesIn } from './plan.ts';
 import { damaged, gone } from './reader.ts';
 
 /** Groups of a stretch. */
@@ -44,14 +44,15 @@ export class PlanIndex {
     if (there.bytes !== ref.index.bytes || whole.digest('hex') !== ref.index.sha256)
       throw damaged(store, key, 'its content does not have the hash that it is claimed by');
     const stretches = survey.end();
-    if (survey.lines !== ref.groups) throw damaged(store, key, `it has ${survey.lines} groups, not ${ref.groups}`);
+    const places = placesIn(ref);
+    if (survey.lines !== places) throw damaged(store, key, `it has ${survey.lines} groups, not ${places}`);
     return new PlanIndex(store, ref, stretches);
   }
 
   private constructor(store: Store, ref: PlanRef, stretches: readonly Stretch[]) {
     this.store = store;
     this.ref = ref;
-    this.length = ref.groups;
+    this.length = placesIn(ref);
     this.stretches = stretches;
   }
 
@@ -89,11 +90,11 @@ export class PlanIndex {
     const lines = content.toString('latin1').split('\n').filter(Boolean);
     const packs = new Map<string, string>();
     return lines.map((line) => {
-      const { taskId, place, lane } = decodeEntry(line);
+      const { place, ...rest } = decodeEntry(line);
       // Places in one pack share its name.
       const pack = packs.get(place.pack) ?? place.pack;
       packs.set(pack, pack);
-      return { taskId, place: { ...place, pack }, lane };
+      return { ...rest, place: { ...place, pack } };
     });
   }
 }

@@ -101,26 +101,40 @@ export interface PlanEntry {
   place: Place;
   /** Where its members wait for their slots. */
   lane: 'rollout' | 'light';
+  /** The further group of its task that is opened if this one comes out degenerate. */
+  spare?: number;
 }
 
 // A line that names no lane is a sandboxed group's: so were all, before there were lanes.
-const entrySchema = placeSchema.extend({ task_id: z.string(), lane: z.literal('light').optional() });
+const entrySchema = placeSchema.extend({
+  task_id: z.string(),
+  lane: z.literal('light').optional(),
+  spare: z.int().positive().optional(),
+});
 
 /** A line of the index, ASCII, without its newline. */
-export function encodeEntry({ taskId, place, lane }: PlanEntry): string {
-  return dumpJson(toValue({ task_id: taskId, ...place, ...(lane === 'light' ? { lane } : {}) }), { compact: true });
+export function encodeEntry({ taskId, place, lane, spare }: PlanEntry): string {
+  const rest = { ...(lane === 'light' ? { lane } : {}), ...(spare === undefined ? {} : { spare }) };
+  return dumpJson(toValue({ task_id: taskId, ...place, ...rest }), { compact: true });
 }
 
 /** Throws on a line that is not one of an index. */
 export function decodeEntry(line: string): PlanEntry {
-  const { task_id, lane = 'rollout', ...place } = entrySchema.parse(JSON.parse(line));
-  return { taskId: task_id, place, lane };
+  const { task_id, lane = 'rollout', spare, ...place } = entrySchema.parse(JSON.parse(line));
+  return { taskId: task_id, place, lane, ...(spare === undefined ? {} : { spare }) };
 }
 
 export const planRefSchema = z.strictObject({
-  /** The index object: one PlanEntry a line, in group order. */
+  /** The index object: one PlanEntry a line, in group order, the spares behind the groups. */
   index: claimSchema,
   groups: z.int().positive(),
   groupSize: z.int().positive(),
+  /** Groups held ready for degenerate ones; a plan without any does not say so. */
+  spares: z.int().positive().optional(),
 });
 export type PlanRef = z.infer<typeof planRefSchema>;
+
+/** Lines of the index. */
+export function placesIn({ groups, spares = 0 }: PlanRef): number {
+  return groups + spares;
+}

@@ -11,7 +11,15 @@ import { decodeDocument, decodeEntry, type PlanDocument, type PlanEntry, type Pl
 const PIECE_BYTES = 4 * 1024 * 1024;
 
 export type PlanStep =
-  | { kind: 'document'; group: number; pack: string; taskId: string; claims: Claim[]; document: PlanDocument }
+  | {
+      kind: 'document';
+      group: number;
+      pack: string;
+      taskId: string;
+      spare: number | null;
+      claims: Claim[];
+      document: PlanDocument;
+    }
   /** `group` is null where the fault is not one group's. */
   | { kind: 'fault'; group: number | null; fault: string };
 
@@ -69,7 +77,7 @@ async function readPack(store: Store, digest: string): Promise<{ bytes: Buffer }
   }
 }
 
-function readDocument(pack: Buffer, { taskId, place }: PlanEntry, group: number): PlanStep {
+function readDocument(pack: Buffer, { taskId, place, spare }: PlanEntry, group: number): PlanStep {
   const fault = (what: string): PlanStep => ({
     kind: 'fault',
     group,
@@ -84,7 +92,7 @@ function readDocument(pack: Buffer, { taskId, place }: PlanEntry, group: number)
     const claims = claimsIn(document);
     const odd = claims.find((claim) => claim.key !== `sha256/${claim.sha256}`);
     if (odd) return fault(`the claim ${odd.key} has the hash ${odd.sha256}`);
-    return { kind: 'document', group, pack: place.pack, taskId, claims, document };
+    return { kind: 'document', group, pack: place.pack, taskId, spare: spare ?? null, claims, document };
   } catch (error) {
     return fault(messageOf(error));
   }

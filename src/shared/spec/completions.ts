@@ -27,6 +27,8 @@ export interface CompletionsRule {
   /** Null: the group size itself is at fault, and nothing is counted. */
   groupSize: number | null;
   cycle: boolean;
+  /** Further groups that a task may have, of lines that are left over. */
+  refillDegenerate: number;
 }
 
 export function assignCompletions(
@@ -102,8 +104,9 @@ function checkCounts(
   problems: ProblemList,
   warnings: string[],
 ): void {
-  const { groupSize, cycle, tasks } = rule;
+  const { groupSize, cycle, tasks, refillDegenerate } = rule;
   if (groupSize === null) return;
+  let refillable = false;
   let left = 0;
   const generous: string[] = [];
   for (const [id, task] of tasks.index) {
@@ -112,13 +115,20 @@ function checkCounts(
       const enough = n === 0 ? '' : `, or \`policy.cycle: true\` to begin again from the first`;
       const message = `task ${JSON.stringify(id)} has ${n} ${n === 1 ? 'completion' : 'completions'}, fewer than group_size ${groupSize}: add lines${enough}`;
       problems.add({ file: file.shown, path: '', message });
-    } else if (n > groupSize) {
-      left += n - groupSize;
+    } else {
+      const used = groupSize * Math.min(Math.floor(n / groupSize), 1 + refillDegenerate);
+      if (used > groupSize) refillable = true;
+      if (n <= used || n < groupSize) continue;
+      left += n - used;
       if (generous.length < 3) generous.push(id);
     }
   }
   if (left > 0)
     warnings.push(
-      `${file.shown}: ${left} ${left === 1 ? 'line is' : 'lines are'} left unused, beyond group_size ${groupSize} (${generous.join(', ')}${generous.length === 3 ? ', …' : ''})`,
+      `${file.shown}: ${left} ${left === 1 ? 'line is' : 'lines are'} left unused, beyond group_size ${groupSize}${refillDegenerate > 0 ? ' and whole groups to refill with' : ''} (${generous.join(', ')}${generous.length === 3 ? ', …' : ''})`,
+    );
+  if (refillDegenerate > 0 && !refillable && problems.items.length === 0)
+    warnings.push(
+      `groups.refill_degenerate has nothing to refill with: no task in ${file.shown} has ${2 * groupSize} lines, which is twice group_size`,
     );
 }

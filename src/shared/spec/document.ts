@@ -29,7 +29,14 @@ export function runDocument(
     ['max_steps', BigInt(spec.maxSteps)],
     [
       'groups',
-      plain({ close: groups.close, at_least: groups.atLeast, deadline_s: groups.deadlineS, refill: groups.refill }),
+      plain({
+        close: groups.close,
+        at_least: groups.atLeast,
+        deadline_s: groups.deadlineS,
+        refill: groups.refill,
+        // Only where it is asked for: a run that was begun without it is the same run.
+        ...(groups.refillDegenerate === 0 ? {} : { refill_degenerate: groups.refillDegenerate }),
+      }),
     ],
     [
       'sandbox',

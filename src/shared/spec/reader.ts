@@ -80,7 +80,11 @@ class SpecReading {
     );
     const verifier = this.readVerifier();
     const tasks = await this.readTasks();
-    const policy = await this.readPolicy(tasks, groupSizeKnown ? settings.groupSize : null);
+    const policy = await this.readPolicy(
+      tasks,
+      groupSizeKnown ? settings.groupSize : null,
+      settings.groups.refillDegenerate,
+    );
     if (this.problems.items.length > 0 || tasks === null || policy === null) return this.failed();
     const partial = { ...settings, verifier };
     const document = runDocument(partial, this.root, tasks.lines, policy);
@@ -130,11 +134,20 @@ class SpecReading {
     return null;
   }
 
-  private async readPolicy(tasks: TaskList | null, groupSize: number | null): Promise<Policy | null> {
+  private async readPolicy(
+    tasks: TaskList | null,
+    groupSize: number | null,
+    refillDegenerate: number,
+  ): Promise<Policy | null> {
     const fields = new Fields(this.root.get('policy'), ['policy'], this.report);
     const kind = fields.raw('kind');
     if (kind === 'scripted') {
       fields.only(['kind', 'actions']);
+      if (refillDegenerate > 0)
+        this.report(
+          ['groups', 'refill_degenerate'],
+          'a script answers the same again; allowed with policy.kind scripted: 0',
+        );
       const actions: Value | undefined = fields.raw('actions');
       if (Array.isArray(actions) && actions.length > 0) return { kind, actions };
       fields.problem('actions', `must be a list of at least one action, given ${show(actions)}`);
@@ -146,7 +159,7 @@ class SpecReading {
       const given = fields.text('path', true);
       const file = given === null ? null : await this.readLines(['policy', 'path'], given);
       if (file === null || tasks === null) return null;
-      const rule = { tasks, groupSize, cycle };
+      const rule = { tasks, groupSize, cycle, refillDegenerate };
       return { kind, file, cycle, assignment: assignCompletions(file, rule, this.problems, this.warnings) };
     }
     const kinds = ['scripted', 'completions'];

@@ -63,7 +63,7 @@ export function readSettings(
 
 function readGroups(root: ValueMap, groupSize: number, report: Report, warnings: string[]): RunSpec['groups'] {
   const fields = new Fields(root.get('groups'), ['groups'], report);
-  fields.only(['close', 'at_least', 'deadline_s', 'refill']);
+  fields.only(['close', 'at_least', 'deadline_s', 'refill', 'refill_degenerate']);
   const close = fields.choice('close', ['all', 'at_least'], 'all');
   let atLeast: number | null = null;
   if (close === 'at_least' || fields.has('at_least')) {
@@ -74,11 +74,15 @@ function readGroups(root: ValueMap, groupSize: number, report: Report, warnings:
     warnings.push('groups.at_least is not used: it counts with `close: at_least`');
     atLeast = null;
   }
+  const refillDegenerate = fields.int('refill_degenerate', { min: 0, max: 1_000 }, 0);
+  if (refillDegenerate > 0 && groupSize === 1)
+    fields.problem('refill_degenerate', 'a group of one is never told apart; allowed with group_size 1: 0');
   return {
     close,
     atLeast,
     deadlineS: fields.number('deadline_s', { above: 0, max: 365 * DAY_S }, 600),
     refill: fields.int('refill', { min: 0, max: 1_000_000 }, 2),
+    refillDegenerate,
   };
 }
 

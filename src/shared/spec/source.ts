@@ -10,6 +10,8 @@ export interface SourceTask extends Task {
   seed: bigint;
   /** One a member, the same object where members share a line; a single one where all members play the same. */
   plays: GivenPlay[];
+  /** Whether its lines make one group more, of answers that no group before had. */
+  more: boolean;
 }
 
 export interface TaskSource {
@@ -18,7 +20,8 @@ export interface TaskSource {
   readonly environments: ReadonlySet<string>;
   /** How many tasks go to the verifier. */
   readonly verified: number;
-  tasks(): Iterable<SourceTask>;
+  /** In round 0 all; in a later one those whose lines make so many further groups, with what these play. */
+  tasks(round?: number): Iterable<SourceTask>;
   /** Lets go of the files' texts: whoever goes on for hours needs them no more. */
   release(): void;
 }
@@ -39,21 +42,32 @@ export function taskSource(list: TaskList, policy: Policy, seed: bigint, groupSi
     release: () => {
       held = null;
     },
-    *tasks() {
+    *tasks(round = 0) {
       if (held === null) throw new Error('the tasks of a spec were let go, and are asked for');
       const { lines, policy } = held;
       const shared: GivenPlay[] = policy.kind === 'scripted' ? [{ kind: 'actions', actions: policy.actions }] : [];
       for (let i = 0; i < count; i++) {
+        const whole = policy.kind === 'scripted' ? 0 : Math.floor(linesOf(policy.assignment, i).length / groupSize);
+        if (round > 0 && round >= whole) continue;
         const task = readTask(lines, i);
-        const plays = policy.kind === 'scripted' ? shared : playsOf(policy.file, policy.assignment, i, groupSize);
-        yield { ...task, seed: task.seed ?? seed, plays };
+        const plays = policy.kind === 'scripted' ? shared : playsOf(policy, i, round, groupSize);
+        yield { ...task, seed: task.seed ?? seed, plays, more: round + 1 < whole };
       }
     },
   };
 }
 
-function playsOf(file: LineFile, { starts, lines }: Assignment, task: number, groupSize: number): GivenPlay[] {
-  const own = lines.subarray(starts[task], starts[task + 1]).subarray(0, groupSize);
+function linesOf({ starts, lines }: Assignment, task: number): Uint32Array {
+  return lines.subarray(starts[task], starts[task + 1]);
+}
+
+function playsOf(
+  { file, assignment }: Policy & { kind: 'completions' },
+  task: number,
+  round: number,
+  groupSize: number,
+): GivenPlay[] {
+  const own = linesOf(assignment, task).subarray(round * groupSize, (round + 1) * groupSize);
   const read = [...own].map((line) => readPlay(file, line));
   return Array.from({ length: groupSize }, (_, member) => read[member % read.length] as GivenPlay);
 }

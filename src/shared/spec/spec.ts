@@ -15,7 +15,14 @@ export interface RunSpec {
   /** 1 to 4096. */
   groupSize: number;
   maxSteps: number;
-  groups: { close: 'all' | 'at_least'; atLeast: number | null; deadlineS: number; refill: number };
+  groups: {
+    close: 'all' | 'at_least';
+    atLeast: number | null;
+    deadlineS: number;
+    refill: number;
+    /** Further groups of a task whose answers were all worth the same; 0 for none. */
+    refillDegenerate: number;
+  };
   sandbox: {
     image: string;
     memoryMb: number;

@@ -65,6 +65,7 @@ export function buildManifest(input: ManifestInput): Buffer {
         index: claimFields(input.plan.index),
         groups: input.plan.groups,
         groupSize: input.plan.groupSize,
+        ...(input.plan.spares === undefined ? {} : { spares: input.plan.spares }),
       },
       inputs: input.inputs.map(claimFields),
       spec_sha256: documentSha256(input.spec),

@@ -25,6 +25,7 @@ export class PlannedTasks {
   private readonly settings: Buffer;
   private readonly grading: Uint8Array;
   private readonly actions = new Map<number, Buffer>();
+  private readonly spares = new Map<number, number>();
 
   constructor(groups: number) {
     this.tasks = Buffer.alloc(groups * MARK_BYTES);
@@ -35,6 +36,14 @@ export class PlannedTasks {
   set(group: number, taskId: string, verify: boolean): void {
     mark(JSON.stringify(taskId)).copy(this.tasks, group * MARK_BYTES);
     this.grading[group] = verify ? VERIFIED : UNVERIFIED;
+  }
+
+  setSpare(group: number, spare: number): void {
+    this.spares.set(group, spare);
+  }
+
+  spare(group: number): number | null {
+    return this.spares.get(group) ?? null;
   }
 
   setSetting(group: number, setting: Setting): void {

@@ -3,7 +3,7 @@
 // because a claim that is not seen is an object wrongly deleted.
 
 import { type Claim, objectKey, packKey } from '../claim.ts';
-import type { PlanRef } from '../plan/plan.ts';
+import { type PlanRef, placesIn } from '../plan/plan.ts';
 import { walkPlan } from '../plan/walk.ts';
 import { gunzipBounded } from './content.ts';
 import { parseManifest } from './manifest.ts';
@@ -47,8 +47,8 @@ async function* planKeys(store: Store, plan: PlanRef): AsyncGenerator<ClaimedKey
     yield { key: packKey(step.pack) };
     for (const claim of step.claims) yield { key: objectKey(claim.sha256) };
   }
-  if (groups !== plan.groups)
-    yield { unknown: `plan index ${plan.index.key}: ${groups} of ${plan.groups} groups could be read` };
+  const all = placesIn(plan);
+  if (groups !== all) yield { unknown: `plan index ${plan.index.key}: ${groups} of ${all} groups could be read` };
 }
 
 async function* indexKeys(store: Store, key: string): AsyncGenerator<ClaimedKey> {

@@ -21,6 +21,8 @@ const shardIndexSchema = z.strictObject({
   shard: z.strictObject({ sha256: hex, bytes: z.int().positive(), raw_bytes: z.int().positive() }),
   /** Group numbers in the order of the records. */
   groups: z.array(z.int().nonnegative()),
+  /** Groups that refill degenerate ones of this shard, in the order of the records; left out where there are none. */
+  refills: z.array(z.int().positive()).min(1).optional(),
   counts: countsSchema,
   packs: z.array(z.strictObject({ sha256: hex, bytes: z.int().positive() })),
   /** Sorted by hash; each claim of the records once, and nothing else. */

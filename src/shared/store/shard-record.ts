@@ -36,13 +36,14 @@ export function readLine(text: string, seq: number): { cursor: string; closed: C
     const issue = parsed.error.issues[0];
     return { fault: `is not a group record (${issue?.path.join('.') || 'root'}: ${issue?.message ?? 'unknown'})` };
   }
-  const { cursor, group, task_id, closed_by } = parsed.data;
+  const { cursor, group, task_id, closed_by, refilled_by } = parsed.data;
   const members = parsed.data.members.map((m): Member => {
     if (m.status !== 'completed') return m;
     const { advantage: _, ...member } = m;
     return member;
   });
-  return { cursor, closed: { seq, group, task_id, closed_by, members } };
+  const spare = refilled_by === undefined ? {} : { spare: refilled_by };
+  return { cursor, closed: { seq, group, task_id, closed_by, members, ...spare } };
 }
 
 /** The claims of a completed member. */

@@ -31,6 +31,8 @@ export interface SoundShard {
   link: ChainLink;
   /** Group numbers in the order of their seq. */
   groups: number[];
+  /** Groups that degenerate ones of these call for. */
+  refills: number[];
   counts: Counts;
 }
 
@@ -195,6 +197,7 @@ async function examine(
       indexSha256,
       link,
       groups: index.groups,
+      refills: index.refills ?? [],
       counts: index.counts,
     },
     end: { incarnation, number, to: index.to_seq, link },

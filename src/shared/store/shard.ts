@@ -4,7 +4,7 @@
 
 import { type Claim, packKey, sha256 } from '../claim.ts';
 import { EXIT, FarmError, messageOf } from '../errors.ts';
-import type { ClosedGroup, RunIdentity } from '../group.ts';
+import { type ClosedGroup, type RunIdentity, refillOf } from '../group.ts';
 import { decodeContent, gunzipTogether, gzipSteady, ownObject, type Placement, sha256Away } from './content.ts';
 import { renderShardIndex } from './shard-index.ts';
 import { type ChainLink, nextLink, shardIndexKey, shardKey } from './shard-name.ts';
@@ -30,6 +30,8 @@ export interface BuiltShard {
   records: number;
   /** Group numbers in the order of their seq. */
   groups: number[];
+  /** Groups that degenerate ones of these call for. */
+  refills: number[];
   counts: Counts;
   shard: StoredFile;
   index: StoredFile;
@@ -76,6 +78,7 @@ export async function buildShard(
   const pack = shelf.pack();
   const to = first.seq + entries.length - 1;
   const groups = entries.map((e) => e.closed.group);
+  const refills = entries.flatMap((e) => refillOf(e.closed) ?? []);
   const index = await gzipSteady(
     Buffer.from(
       renderShardIndex({
@@ -89,6 +92,7 @@ export async function buildShard(
         previous,
         shard: { sha256: digest, bytes: bytes.byteLength, raw_bytes: raw.byteLength },
         groups,
+        ...(refills.length > 0 ? { refills } : {}),
         counts: sumCounts([counts]),
         packs: pack ? [{ sha256: pack.sha256, bytes: pack.bytes.byteLength }] : [],
         claims: shelf.placements(pack?.sha256 ?? ''),
@@ -102,6 +106,7 @@ export async function buildShard(
     to,
     records: entries.length,
     groups,
+    refills,
     counts: sumCounts([counts]),
     shard: { key: shardKey(identity.run, number, digest), bytes },
     index: { key: shardIndexKey(identity.run, number, digest), bytes: index },

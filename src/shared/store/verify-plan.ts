@@ -5,7 +5,7 @@ import { objectKey } from '../claim.ts';
 import { messageOf } from '../errors.ts';
 import { parseJson } from '../json/json.ts';
 import { isMap, type Value } from '../json/value.ts';
-import type { Held, PlanDocument, PlanRef, Play } from '../plan/plan.ts';
+import { type Held, type PlanDocument, type PlanRef, type Play, placesIn } from '../plan/plan.ts';
 import { walkPlan } from '../plan/walk.ts';
 import { ENVIRONMENT_CONFIGS } from '../spec/environment-config.ts';
 import { PlannedTasks, type Setting, valueSha256 } from './planned-tasks.ts';
@@ -60,12 +60,13 @@ class HeldHashes {
 /** Null if the plan cannot be read at all. */
 export async function verifyPlan(account: Account, plan: PlanRef): Promise<PlannedTasks | null> {
   // A place takes more than 200 bytes: a manifest cannot make us reserve memory that its index does not back.
-  if (plan.groups * 100 > plan.index.bytes) {
-    account.fault(`plan index ${plan.index.key}: ${plan.index.bytes} bytes are too few for ${plan.groups} groups`);
+  const places = placesIn(plan);
+  if (places * 100 > plan.index.bytes) {
+    account.fault(`plan index ${plan.index.key}: ${plan.index.bytes} bytes are too few for ${places} groups`);
     return null;
   }
   if (!(await account.objects([plan.index], 'plan index'))) return null;
-  const tasks = new PlannedTasks(plan.groups);
+  const tasks = new PlannedTasks(places);
   const hashes = new HeldHashes(account);
   let groups = 0;
   try {
@@ -78,16 +79,17 @@ export async function verifyPlan(account: Account, plan: PlanRef): Promise<Plann
       groups = step.group + 1;
       const whose = `plan document of group ${step.group}`;
       const sound = await account.objects(step.claims, whose);
-      if (step.group >= plan.groups) continue;
+      if (step.group >= places) continue;
       tasks.set(step.group, step.taskId, step.document.verify);
+      if (step.spare !== null) tasks.setSpare(step.group, step.spare);
       if (sound) await notePlayed(tasks, step.group, step.document, hashes, whose, account);
     }
   } catch (error) {
     account.fault(`plan index ${plan.index.key}: ${messageOf(error)}`);
     return tasks;
   }
-  if (groups !== plan.groups)
-    account.fault(`plan index ${plan.index.key}: has ${groups} places where ${plan.groups} groups are planned`);
+  if (groups !== places)
+    account.fault(`plan index ${plan.index.key}: has ${groups} places where ${places} groups are planned`);
   return tasks;
 }
 

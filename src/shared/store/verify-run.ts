@@ -3,6 +3,7 @@
 // names the file or the claim. What is broken, cut or gone never throws: it is what is looked for.
 
 import { messageOf } from '../errors.ts';
+import { placesIn } from '../plan/plan.ts';
 import { type Manifest, parseManifest } from './manifest.ts';
 import { genesis, manifestKey, nextLink, runPrefix, shardIndexKey, shardKey } from './shard-name.ts';
 import { type Counts, sumCounts } from './shard-record.ts';
@@ -47,9 +48,9 @@ async function verify(account: Account, run: string): Promise<Counts> {
   const tasks = await verifyPlan(account, manifest.plan);
   await account.objects(manifest.inputs, 'inputs in the manifest');
 
-  const planned = tasks ? manifest.plan.groups : 0;
+  const planned = tasks ? placesIn(manifest.plan) : 0;
   const rules = memberRules(manifest.spec);
-  const reading: Reading = { account, manifest, tasks, rules, seen: new Uint8Array(planned) };
+  const reading: Reading = { account, manifest, tasks, rules, seen: new Uint8Array(planned), called: new Set() };
   const all: Counts[] = [];
   let link = genesis(run, manifest.incarnation);
   for (const entry of manifest.shards) {
@@ -117,13 +118,22 @@ function verifyRanges(account: Account, manifest: Manifest): void {
 }
 
 function verifyTotals(reading: Reading, counts: Counts): void {
-  const { account, manifest, seen, tasks } = reading;
+  const { account, manifest, seen, tasks, called } = reading;
   const key = manifestKey(manifest.run);
   if (tasks) {
     const absent: number[] = [];
-    for (const [group, flag] of seen.entries()) if (!flag) absent.push(group);
+    const uncalled: number[] = [];
+    for (const [group, flag] of seen.entries()) {
+      const wanted = group < manifest.plan.groups || called.has(group);
+      if (wanted && !flag) absent.push(group);
+      if (!wanted && flag) uncalled.push(group);
+    }
     if (absent.length > 0)
       account.fault(`run ${manifest.run}: ${absent.length} planned groups have no record: ${ranges(absent)}`);
+    if (uncalled.length > 0)
+      account.fault(
+        `run ${manifest.run}: ${uncalled.length} further groups have a record, and refill none that is degenerate: ${ranges(uncalled)}`,
+      );
   }
   const promised = manifest.counts;
   for (const name of ['groups', 'members', 'completed', 'no_result'] as const)

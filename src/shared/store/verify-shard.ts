@@ -2,7 +2,8 @@
 // next seq, a planned group not seen before with its planned task, all its members in order, and exactly the text
 // that its own facts render to; its members' accounts hold (verify-member.ts), and so do the contents that they claim.
 
-import { parseCursor, type RunIdentity } from '../group.ts';
+import { type ClosedGroup, parseCursor, type RunIdentity, refillOf } from '../group.ts';
+import { placesIn } from '../plan/plan.ts';
 import { gunzipBounded, sha256Away } from './content.ts';
 import type { Manifest, ShardEntry } from './manifest.ts';
 import type { PlannedTasks } from './planned-tasks.ts';
@@ -21,6 +22,8 @@ export interface Reading {
   rules: MemberRules;
   /** One byte a group: seen or not. */
   seen: Uint8Array;
+  /** Groups that refill degenerate ones. */
+  called: Set<number>;
 }
 
 /** Null if its records could not be read. */
@@ -95,6 +98,7 @@ function verifyRecords(
   const identity: RunIdentity = { run, incarnation, convention };
   const counts = noCounts();
   const tally = new ClaimTally(account, indexKey, index);
+  const refills: number[] = [];
   const lines = text.split('\n');
   if (lines.pop() !== '') account.fault(`${key}: its last line does not end`);
   if (lines.length !== entry.records)
@@ -115,6 +119,8 @@ function verifyRecords(
       account.fault(`${where}: its figures or its form are not what its members give`);
     if (index.groups[i] !== closed.group) account.fault(`${indexKey}: its list of groups differs at record ${i + 1}`);
     verifyGroup(reading, where, closed.group, closed.task_id, closed.members.length);
+    const refill = verifyRefill(reading, where, closed);
+    if (refill !== null) refills.push(refill);
     const verified = reading.tasks?.verified(closed.group) ?? null;
     for (const [m, member] of closed.members.entries()) {
       const whose = `${where}, group ${closed.group}, member ${member.member}`;
@@ -127,6 +133,8 @@ function verifyRecords(
   }
   if (index.groups.length !== lines.length)
     account.fault(`${indexKey}: lists ${index.groups.length} groups for ${lines.length} records`);
+  if (refills.join() !== (index.refills ?? []).join())
+    account.fault(`${indexKey}: its list of groups that refill others is not that of its records`);
   if (JSON.stringify(sumCounts([counts])) !== JSON.stringify(sumCounts([index.counts])))
     account.fault(`${indexKey}: its counts are not those of its records`);
   tally.end();
@@ -135,7 +143,7 @@ function verifyRecords(
 
 function verifyGroup(reading: Reading, where: string, group: number, taskId: string, size: number): void {
   const { account, manifest, seen, tasks } = reading;
-  if (group >= manifest.plan.groups) {
+  if (group >= placesIn(manifest.plan)) {
     account.fault(`${where}: group ${group} was never planned`);
     return;
   }
@@ -145,4 +153,19 @@ function verifyGroup(reading: Reading, where: string, group: number, taskId: str
     account.fault(`${where}: group ${group} has the task ${JSON.stringify(taskId)}, another was planned`);
   if (size !== manifest.plan.groupSize)
     account.fault(`${where}: group ${group} has ${size} members where ${manifest.plan.groupSize} were planned`);
+}
+
+/** A degenerate group whose task has more to give is refilled, no other is, and each by the group that the plan has for it. */
+function verifyRefill({ account, tasks, called }: Reading, where: string, closed: ClosedGroup): number | null {
+  const said = refillOf(closed);
+  if (said !== null) called.add(said);
+  if (tasks === null || tasks.verified(closed.group) === null) return said;
+  const spare = tasks.spare(closed.group);
+  const { spare: _, ...bare } = closed;
+  const due = spare === null ? null : refillOf({ ...bare, spare });
+  if (said !== due)
+    account.fault(
+      `${where}: group ${closed.group} is refilled by ${said ?? 'none'}, and what it holds and its plan call for ${due ?? 'none'}`,
+    );
+  return said;
 }

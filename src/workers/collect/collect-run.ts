@@ -4,6 +4,7 @@ import { objectKey, sha256 } from '../../shared/claim.ts';
 import { FarmError } from '../../shared/errors.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { isMap, type ValueMap } from '../../shared/json/value.ts';
+import { allClosed } from '../../shared/ledger/planned-groups.ts';
 import { reconcile } from '../../shared/ledger/reconcile.ts';
 import { RedisChanged, type RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
@@ -16,6 +17,8 @@ import { finishRun } from './finish.ts';
 const MOST_MEMBERS = 2_048;
 /** While the run is at work, a shard waits for this many groups: small shards cost requests for ever. */
 const LEAST_GROUPS = 64;
+/** In a run that refills degenerate groups, which it does as they are committed. */
+const LEAST_REFILLED = 8;
 
 /** `glance`: only for what cannot wait, a full shard or the run's end. `sealed`: there is nothing more to be done for it. */
 export async function collectRun(
@@ -25,7 +28,6 @@ export async function collectRun(
   { glance }: { glance: boolean } = { glance: false },
 ): Promise<'open' | 'sealed'> {
   const fields = await ledger.fields();
-  const groups = Number(fields.groups);
   if (fields.state === undefined) return 'sealed';
   if (fields.manifest !== undefined) {
     // Somebody died between the manifest and this.
@@ -33,12 +35,13 @@ export async function collectRun(
     return 'sealed';
   }
   const closed = Number(fields.closed);
-  const over = closed >= groups;
+  const over = allClosed(fields);
   // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.
   const identity = { run: ledger.run, incarnation: known.settings.incarnation, convention: known.settings.convention };
   const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
   if (glance && !over && closed - Number(fields.committed ?? 0) < most) return 'open';
-  const bounds = { most, least: Math.min(LEAST_GROUPS, most), final: over };
+  const least = known.settings.plan.spares === undefined ? LEAST_GROUPS : LEAST_REFILLED;
+  const bounds = { most, least: Math.min(least, most), final: over };
   for (;;) {
     const collected = await collectShard(known.store, ledger, identity, bounds).catch((error: unknown) => error);
     if (!isCollected(collected)) {
@@ -51,7 +54,8 @@ export async function collectRun(
       'shard',
     );
   }
-  if (!over) return 'open';
+  // What was just committed may have called for further groups, in place of degenerate ones.
+  if (!over || !allClosed(await ledger.fields())) return 'open';
   const document = await readDocument(known);
   await finishRun(known.store, {
     identity,

@@ -50,6 +50,8 @@ interface CollectedShard {
   sha256: string;
   indexSha256: string;
   link: ChainLink;
+  /** Groups that degenerate ones of it call for. */
+  refills: number[];
 }
 
 export type Collected = { kind: 'idle' } | { kind: 'committed' | 'superseded'; shard: CollectedShard };
@@ -86,21 +88,21 @@ export async function collectShard(
   await confirmObjects(store, run, built);
   // The ledger forgets these groups once the shard is committed: what the store has is all there is then.
   for (const file of [...built.packs, built.index, built.shard]) await putSound(store, file.key, file.bytes);
-  const { records, sha256, indexSha256, link } = built;
-  const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link };
+  const { records, sha256, indexSha256, link, refills } = built;
+  const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link, refills };
   return { kind: await ledger.commit(shard), shard };
 }
 
 /** What lies in the store wins: the same groups from another encoder are committed as they are; other groups mean that Redis has lost writes. */
 async function adopt(ledger: CollectorLedger, run: string, built: BuiltShard, other: SoundShard): Promise<Collected> {
-  const { number, from, to, records, sha256, indexSha256, link } = other;
+  const { number, from, to, records, sha256, indexSha256, link, refills } = other;
   if (to !== built.to || other.groups.join() !== built.groups.join())
     throw new FarmError(
       'ledger_behind_store',
       `run ${run}: the store has shard ${number} with seq ${from} to ${to}, and the ledger has other groups there`,
       { exit: EXIT.unsound, hint: 'Redis has lost writes: let the ledger take over the shards that the store has' },
     );
-  const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link };
+  const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link, refills };
   return { kind: await ledger.commit(shard), shard };
 }
 

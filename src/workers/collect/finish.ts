@@ -35,8 +35,8 @@ export async function finishRun(store: Store, finished: FinishedRun): Promise<Co
     throw unfinished(run, `its shards are of the incarnation ${survey.incarnation}, the run is ${incarnation}`);
   if (finished.link !== null && finished.link !== link)
     throw unfinished(run, `its sound shards end at number ${survey.shards.length - 1}, and not where the ledger's do`);
-  if (counts.groups !== plan.groups)
-    throw unfinished(run, `its sound shards hold ${counts.groups} of ${plan.groups} groups`);
+  const groups = plan.groups + survey.shards.reduce((n, s) => n + s.refills.length, 0);
+  if (counts.groups !== groups) throw unfinished(run, `its sound shards hold ${counts.groups} of ${groups} groups`);
   const shards = survey.shards.map(shardEntry);
   const manifest = buildManifest({ run, incarnation, state, convention, counts, plan, inputs, spec, shards, link });
   await seal(store, finished.identity, manifest, link);

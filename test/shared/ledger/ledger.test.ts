@@ -342,6 +342,7 @@ describe('a run', () => {
           to: 2,
           link: 'l',
           groups: [0, 2],
+          refills: [],
           counts: { groups: 2, members: 2, completed: 2, no_result: 0, by_cause: {} },
         },
       ]),

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Draws } from '../../../src/bench/chaos/draws.ts';
+import { refillOf } from '../../../src/shared/group.ts';
 import { type Attempt, MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import { RunLedger } from '../../../src/shared/ledger/run-ledger.ts';
 import { runKey } from '../../../src/shared/ledger/script.ts';
+import type { PlanEntry } from '../../../src/shared/plan/plan.ts';
 import type { LedgerEntry } from '../../../src/shared/store/shard.ts';
 import { LedgerModel, type ModelRules } from '../../support/ledger-model.ts';
 import { completedWith } from '../../support/outcomes.ts';
@@ -35,6 +37,8 @@ class Walk {
   private readonly workers = new Map(WORKERS.map((name) => [name, new MemberLedger(server.redis, name)]));
   /** Every attempt that was ever begun: the dead and the overtaken still speak. */
   private readonly attempts: Attempt[] = [];
+  /** So many rewards there are: of few, groups come out degenerate. */
+  private readonly rewards: number;
   private epoch = '';
   private drivers = 0;
   private shards = 0;
@@ -44,8 +48,11 @@ class Walk {
   constructor(seed: number) {
     this.draws = new Draws(BigInt(seed));
     const size = this.draws.between(1, 4);
+    const groups = this.draws.between(1, 5);
+    this.rewards = [1, 2, 1_000][this.draws.below(3)] as number;
     this.rules = {
-      groups: this.draws.between(1, 5),
+      groups,
+      spares: this.draws.below(3) === 0 ? Array.from({ length: groups }, () => null) : this.sparesOf(groups),
       size,
       atLeast: this.draws.below(2) === 0 ? null : this.draws.between(1, size),
       maxAttempts: this.draws.between(1, 3),
@@ -57,6 +64,14 @@ class Walk {
     this.run = `walk-${seed}`;
     this.model = new LedgerModel(this.rules);
     this.ledger = new RunLedger(server.redis, this.run);
+  }
+
+  /** Some groups have a spare, and some of these one of their own. */
+  private sparesOf(groups: number): (number | null)[] {
+    const spares: (number | null)[] = [];
+    let next = groups;
+    for (let g = 0; g < next; g++) spares.push(this.draws.below(2) === 0 ? next++ : null);
+    return spares;
   }
 
   async open(): Promise<void> {
@@ -87,7 +102,8 @@ class Walk {
     if (roll < 92) return this.bury();
     if (roll < 94) return this.join();
     if (roll < 97) return this.pause();
-    if (roll < 102) return this.openGroups();
+    if (roll < 100) return this.openGroups();
+    if (roll < 102) return this.openSpares();
     if (roll < 108) return this.tick();
     if (roll < 112) return this.due();
     if (roll < 115) return this.beat();
@@ -100,17 +116,11 @@ class Walk {
   async end(): Promise<void> {
     if (this.model.state === 'paused' || this.model.state === 'stopped') await this.pause();
     while (this.model.next < this.rules.groups) await this.openGroups();
-    if (this.model.state === 'cancelled') await this.closeOpen(this.rules.groups);
-    for (let g = 0; g < this.rules.groups; g++)
-      for (let m = 0; m < this.rules.size; m++)
-        while (!this.model.isClosed(g) && this.model.stageOf(g, m) !== 'accepted') {
-          await this.expire(g, m);
-          const rolled = ['rolled', 'verifying'].includes(this.model.stageOf(g, m));
-          if (!(await this.begin(g, m, rolled ? 'verify' : 'rollout', { alone: true, suspects: true }))) break;
-          await this.accept(this.attempts.at(-1));
-        }
-    expect(this.model.over).toBe(true);
-    await this.collect(true);
+    // What is committed may call for further groups.
+    for (await this.collect(true); !this.model.over; await this.collect(true)) {
+      await this.openSpares();
+      await this.finishOpen();
+    }
     const entries = this.collected;
     const closings = entries.map(({ closed }) => ({
       group: closed.group,
@@ -128,17 +138,31 @@ class Walk {
       completed: String(completed),
       no_result: String(outcomes.length - completed),
       late: String(this.model.late),
-      closed: String(this.rules.groups),
-      committed: String(this.rules.groups),
+      closed: String(this.model.closings.length),
+      committed: String(this.model.closings.length),
     });
+    expect(this.model.closings.length).toBe(this.rules.groups + this.model.called.size);
+    expect(Number((await this.ledger.field('spares')) ?? 0)).toBe(this.model.called.size);
     expect(Number((await this.ledger.field('lost')) ?? 0)).toBe(this.model.lost);
     // Nothing of a closed group stays, but in the stream and in the bitmap.
     const left = (await server.redis.keys(`${runKey(this.run)}:*`)).map((key) => key.slice(runKey(this.run).length));
-    expect(left.filter((key) => /^:(g:|live|flight|deadlines|due)/.test(key))).toEqual([]);
+    expect(left.filter((key) => /^:(g:|live|flight|deadlines|due|spares)/.test(key))).toEqual([]);
+  }
+
+  private async finishOpen(): Promise<void> {
+    if (this.model.state === 'cancelled') await this.closeOpen(this.rules.spares.length);
+    for (let g = 0; g < this.rules.spares.length; g++)
+      for (let m = 0; m < this.rules.size; m++)
+        while (!this.model.isClosed(g) && this.model.stageOf(g, m) !== 'accepted') {
+          await this.expire(g, m);
+          const rolled = ['rolled', 'verifying'].includes(this.model.stageOf(g, m));
+          if (!(await this.begin(g, m, rolled ? 'verify' : 'rollout', { alone: true, suspects: true }))) break;
+          await this.accept(this.attempts.at(-1));
+        }
   }
 
   private somebody(): [number, number] {
-    return [this.draws.below(this.rules.groups), this.draws.below(this.rules.size)];
+    return [this.draws.below(this.rules.spares.length), this.draws.below(this.rules.size)];
   }
 
   private same(what: string, real: unknown, model: unknown): void {
@@ -147,7 +171,7 @@ class Walk {
   }
 
   private async begin(
-    g = this.draws.below(this.rules.groups),
+    g = this.draws.below(this.rules.spares.length),
     m = this.draws.below(this.rules.size),
     stage: 'rollout' | 'verify' = this.draws.below(3) === 0 ? 'verify' : 'rollout',
     company = { alone: this.draws.below(2) === 0, suspects: this.draws.below(2) === 0 },
@@ -186,15 +210,14 @@ class Walk {
       if (!('token' in answer)) continue;
       expect([answer.taskId, answer.place]).toEqual([`t${g}`, PLACE]);
       this.attempts.push(answer);
+      await this.keep(g, m);
     }
   }
 
   /** Told at one moment, which the ledger takes in one step; some of them may not speak any more. */
   private async acceptSome(): Promise<void> {
     const some = Array.from({ length: this.draws.between(2, 6) }, () => this.speaker());
-    const told = some.flatMap((attempt) =>
-      attempt === undefined ? [] : [{ attempt, reward: this.draws.below(1_000) / 7 }],
-    );
+    const told = some.flatMap((attempt) => (attempt === undefined ? [] : [{ attempt, reward: this.reward() }]));
     const worker = this.worker();
     const answers = await Promise.all(
       told.map(({ attempt, reward }) => worker.accept(attempt, completedWith(attempt.member, reward), [])),
@@ -206,6 +229,10 @@ class Walk {
     }
   }
 
+  private reward(): number {
+    return this.draws.below(this.rewards) / 7;
+  }
+
   private speaker(): Attempt | undefined {
     // The latest ones are likelier to hold what they speak for.
     const back = Math.min(this.draws.below(4), this.draws.below(this.attempts.length + 1));
@@ -215,7 +242,7 @@ class Walk {
   private async accept(attempt = this.speaker()): Promise<void> {
     if (attempt === undefined) return;
     const { group, member, token } = attempt;
-    const reward = this.draws.below(1_000) / 7;
+    const reward = this.reward();
     const real = await this.worker().accept(attempt, completedWith(member, reward), []);
     this.same(`accept ${group}-${member} ${token.slice(0, 4)}`, real, this.model.accept(group, member, token, reward));
   }
@@ -294,16 +321,28 @@ class Walk {
   private async openGroups(): Promise<void> {
     const first = this.model.next;
     const count = Math.min(this.draws.between(1, 2), this.rules.groups - first);
-    const list = Array.from({ length: count }, (_, i) => ({
-      taskId: `t${first + i}`,
-      place: PLACE,
-      lane: this.laneOf(first + i),
-    }));
+    const list = Array.from({ length: count }, (_, i) => this.planned(first + i));
     // Of another place in the plan, or by another driver, nothing is opened.
     expect(await this.ledger.openGroups(this.epoch, first + 1, list)).toBe(-1);
     expect(await this.ledger.openGroups('0', first, list)).toBe(-1);
     const real = await this.ledger.openGroups(this.epoch, first, list);
     this.same(`open ${first} and on`, String(real), this.model.openGroups(count));
+  }
+
+  private planned(group: number): PlanEntry & { group: number } {
+    const spare = this.rules.spares[group] ?? null;
+    const entry = { group, taskId: `t${group}`, place: PLACE, lane: this.laneOf(group) };
+    return spare === null ? entry : { ...entry, spare };
+  }
+
+  /** Those that wait, and one that nobody has called for. */
+  private async openSpares(): Promise<void> {
+    const waiting = await this.ledger.spares(this.draws.between(1, 3));
+    const groups = [...waiting, this.draws.below(this.rules.spares.length)];
+    const list = [...new Set(groups)].map((group) => this.planned(group));
+    expect(await this.ledger.openSpares('0', list)).toBe(-1);
+    const real = await this.ledger.openSpares(this.epoch, list);
+    this.same(`open ${groups}, which refill`, String(real), this.model.openSpares(list.map(({ group }) => group)));
   }
 
   /** Time passes for Redis, and perhaps more than a tick may add: the farm slept. */
@@ -323,6 +362,7 @@ class Walk {
     this.model.tick(added, MOST_TICK_MS);
     const { closed, clockMs } = answer;
     this.same(`tick ${added}`, `${clockMs} ${closed}`, `${this.model.clockMs} ${this.model.closings.length}`);
+    expect([answer.spares, answer.waiting]).toEqual([this.model.called.size, this.model.waiting.size]);
   }
 
   private async due(): Promise<void> {
@@ -349,10 +389,13 @@ class Walk {
     for (;;) {
       const fixed = await this.ledger.fixShard({ most: 2, least: all ? 1 : 2, final: all });
       if (fixed === null) return;
-      this.collected.push(...(await this.ledger.entries(fixed.from, fixed.to)));
-      const shard = { ...fixed, link: `link-${++this.shards}` };
+      const entries = await this.ledger.entries(fixed.from, fixed.to);
+      this.collected.push(...entries);
+      const refills = entries.flatMap(({ closed }) => refillOf(closed) ?? []);
+      const shard = { ...fixed, link: `link-${++this.shards}`, refills };
       this.same(`commit ${fixed.from} to ${fixed.to}`, await this.ledger.commit(shard), 'committed');
       expect(await this.ledger.commit(shard)).toBe('superseded');
+      this.model.commit(entries.length);
       if (!all) return;
     }
   }
@@ -410,6 +453,8 @@ class Walk {
     const causes = Object.values(await redis.hgetall(`${key}:causes`)).reduce((sum, n) => sum + Number(n), 0);
     expect(causes).toBe(Number(fields.no_result));
     expect(Number(fields.accepted)).toBe(Number(fields.completed) + Number(fields.no_result));
+    expect((await this.ledger.spares(100)).sort()).toEqual([...this.model.waiting].sort());
+    expect(Number(fields.spares ?? 0)).toBe(this.model.called.size);
     expect(await redis.bitcount(`${key}:closed`)).toBe(Number(fields.closed));
     expect(await redis.xlen(`${key}:out`)).toBe(Number(fields.closed) - Number(fields.committed));
   }

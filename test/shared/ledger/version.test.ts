@@ -66,6 +66,7 @@ describe.each([
       ['undrive', () => ledger.undrive('driver')],
       ['sit', () => ledger.sit()],
       ['open groups', () => ledger.openGroups(epoch, 1, [])],
+      ['open spares', () => ledger.openSpares(epoch, [])],
       ['due', () => ledger.due(epoch, { light: 1 })],
       ['tick', () => ledger.tick(epoch)],
       ['bury', () => ledger.bury('worker', 'SIGSEGV', 1)],

@@ -99,6 +99,23 @@ const BAD: Bad[] = [
     spec({ groups: { close: 'at_least', at_least: 5 } }),
     [/groups\.at_least: .*from 1 to 2, given 5/],
   ],
+  [
+    'refills of what a script answers',
+    spec({ policy: { kind: 'scripted', actions: [1] }, groups: { refill_degenerate: 1 } }),
+    [/groups\.refill_degenerate: a script answers the same again; allowed with policy\.kind scripted: 0/],
+  ],
+  [
+    'refills of groups of one',
+    spec({ group_size: 1, groups: { refill_degenerate: 1 } }),
+    [/groups\.refill_degenerate: .*allowed with group_size 1: 0/],
+  ],
+  [
+    'refills without end',
+    spec({ groups: { refill_degenerate: 1001 } }),
+    [/groups\.refill_degenerate: must be an integer from 0 to 1000, given 1001/],
+  ],
+  ['fewer refills than none', spec({ groups: { refill_degenerate: -1 } }), [/refill_degenerate: .*given -1/]],
+  ['refills as text', spec({ groups: { refill_degenerate: 'all' } }), [/refill_degenerate: .*given the text "all"/]],
   ['at_least without its number', spec({ groups: { close: 'at_least' } }), [/groups\.at_least: is required/]],
   ['an infinite deadline', spec({ groups: { deadline_s: 7 } }).replace('7', '.inf'), [/groups\.deadline_s: .*finite/]],
   ['an infinite deadline in JSON', spec({ groups: { deadline_s: 7 } }).replace('7', '1e400'), [/groups\.deadline_s/]],
@@ -283,7 +300,7 @@ describe('a spec that can be used', () => {
       seed: 0n,
       groupSize: 3,
       maxSteps: 10,
-      groups: { close: 'all', atLeast: null, deadlineS: 600, refill: 2 },
+      groups: { close: 'all', atLeast: null, deadlineS: 600, refill: 2, refillDegenerate: 0 },
       sandbox: {
         image: 'rollout-farm/python',
         memoryMb: 256,
@@ -354,6 +371,31 @@ describe('a spec that can be used', () => {
       [1n, 2n],
     ]);
     expect(warnings.join()).toMatch(/1 line is left unused, beyond group_size 2 \(t-one\)/);
+  });
+
+  it('counts what degenerate groups may be refilled with, and warns where there is nothing', async () => {
+    const policy = { kind: 'completions', path: 'c.jsonl' };
+    const lines = (count: number) => ({
+      'c.jsonl': jsonl(...Array.from({ length: count }, (_, action) => ({ task_id: 't-one', action }))),
+    });
+    const groups = { refill_degenerate: 1 };
+    expect((await accepted(spec({ policy, groups }), lines(4))).warnings).toEqual([]);
+    expect((await accepted(spec({ policy, groups }), lines(5))).warnings.join()).toMatch(
+      /1 line is left unused, beyond group_size 2 and whole groups to refill with \(t-one\)/,
+    );
+    expect((await accepted(spec({ policy, groups }), lines(2))).warnings.join()).toMatch(
+      /refill_degenerate has nothing to refill with: no task in .* has 4 lines/,
+    );
+  });
+
+  it('is another spec with refills of degenerate groups, and the same one where none are asked for', async () => {
+    const policy = { kind: 'completions', path: 'c.jsonl' };
+    const files = { 'c.jsonl': jsonl(...[1, 2, 3, 4].map((action) => ({ task_id: 't-one', action }))) };
+    const documentOf = async (groups: Record<string, unknown>): Promise<string> =>
+      dumpJson((await accepted(spec({ policy, groups }), files)).spec.document);
+    expect(await documentOf({ refill_degenerate: 0 })).toBe(await documentOf({}));
+    expect(await documentOf({})).not.toContain('refill_degenerate');
+    expect(await documentOf({ refill_degenerate: 2 })).toContain('"refill_degenerate": 2');
   });
 
   it('takes whatever a completion contains', async () => {

@@ -7,18 +7,23 @@ import { claimOf, sha256 } from '../../../src/shared/claim.ts';
 import { gzipSteady } from '../../../src/shared/store/content.ts';
 import { openFolderStore } from '../../../src/shared/store/folder.ts';
 import { buildManifest, type Manifest, parseManifest } from '../../../src/shared/store/manifest.ts';
+import type { LedgerEntry } from '../../../src/shared/store/shard.ts';
 import { genesis, nextLink } from '../../../src/shared/store/shard-name.ts';
 import type { Store } from '../../../src/shared/store/store.ts';
 import { verifyRun } from '../../../src/shared/store/verify-run.ts';
-import { finishedRun, keysOf, makeRun, type RunFixture } from '../../support/run-fixture.ts';
+import { finishRun } from '../../../src/workers/collect/finish.ts';
+import { collectAll, FakeLedger, finishedRun, keysOf, makeRun, type RunFixture } from '../../support/run-fixture.ts';
 
 let dir: string;
 let original: Store;
+/** For runs beside it. */
+let others: Store;
 let fixture: RunFixture;
 let copies = 0;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'farm-verify-'));
   original = await openFolderStore(path.join(dir, 'store'));
+  others = await openFolderStore(path.join(dir, 'others'));
   fixture = await finishedRun(original, 'sound');
 });
 afterAll(() => rm(dir, { recursive: true }));
@@ -52,6 +57,35 @@ describe('verify-run', () => {
   it('finds a run of one lone member sound', async () => {
     await finishedRun(original, 'lone', { groups: 1, size: 1 });
     expect(await verifyRun(original, 'lone')).toMatchObject({ ok: true, groups: 1, members: 1 });
+  });
+
+  it('finds a run sound in which a group refills a degenerate one', async () => {
+    await finishedRun(others, 'refilled', { refilled: true });
+    expect(await verifyRun(others, 'refilled')).toMatchObject({ ok: true, faults: [], groups: 7, members: 21 });
+  });
+
+  it.each([
+    ['that was not refilled', true, 'group 0 is refilled by none, and what it holds and its plan call for 6', null],
+    [
+      'that names another group than its plan',
+      false,
+      'group 0 is refilled by 5, and what it holds and its plan call for 6',
+      'refill none that is degenerate: 6',
+    ],
+  ])('names a degenerate group %s', async (name, absent, fault, second) => {
+    const run = sha256(name).slice(0, 8);
+    const { entries, identity, finished } = await makeRun(others, run, { refilled: true });
+    // The group that refills stands first: it may be left out as if it had never been called for.
+    const told = (absent ? entries.slice(1) : entries).map(({ closed, blobs }, i): LedgerEntry => {
+      const { spare, ...rest } = closed;
+      const other = spare === undefined || absent ? rest : { ...rest, spare: 5 };
+      return { seq: i + 1, closed: { ...other, seq: i + 1 }, blobs };
+    });
+    await collectAll(others, { entries: told, identity, finished }, new FakeLedger(told));
+    await finishRun(others, finished);
+    const faults = (await verifyRun(others, run)).faults.join('\n');
+    expect(faults).toContain(fault);
+    if (second !== null) expect(faults).toContain(second);
   });
 
   it('says that a run without a manifest is not finished', async () => {
