@@ -110,7 +110,7 @@ describe('a command on a machine without an engine', () => {
   it('is told by doctor where an engine is needed, and whether live workers have one', async () => {
     const alone = await sandbox();
     expect(alone).toMatchObject({ code: 3, finding: { ok: false } });
-    expect(alone.finding.found).toMatch(/does not answer.*no live worker on this Redis has one/);
+    expect(alone.finding.found).toMatch(/does not answer.*no live worker is known that has one/);
     expect(alone.finding.hint).toMatch(/needed only where rollout workers run/);
     const without = await worker(here, 'rollout');
     expect((await sandbox()).finding.ok).toBe(false);

@@ -63,7 +63,7 @@ async function sandbox(config: Config): Promise<string | { found: string; hint?:
     if (elsewhere === null)
       throw missingError(
         error.code,
-        `${error.message}, and no live worker on this Redis has one`,
+        `${error.message}, and no live worker is known that has one`,
         `${error.hint}. ${WHO_NEEDS_ENGINE}: a gateway, a collector or a verify worker needs none`,
       );
     return { found: `none needed here: ${elsewhere}`, hint: `here ${error.message}. ${WHO_NEEDS_ENGINE}` };
