@@ -1,5 +1,6 @@
 // A proxy before an S3 server that misbehaves as real ones and the way to them do: it answers in the server's place, cuts
-// what comes and goes, changes it, stands still, or says yes and does nothing. Requests are passed on as they are signed.
+// what comes and goes, changes it, stands still, or says yes and does nothing. Requests are passed on as they are signed, but
+// for a condition that is forgotten: that one needs a server that looks at no signatures.
 
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -28,6 +29,8 @@ export type Misdeed =
   /** One bit of the body is another. */
   | { kind: 'flip_request' }
   | { kind: 'flip_answer' }
+  /** As a server that has never heard of If-None-Match, and does not say so. `held`: it waits for this before. */
+  | { kind: 'forget_condition'; held?: Promise<unknown> }
   /** Nothing ever comes. */
   | { kind: 'hang' };
 
@@ -98,6 +101,10 @@ export class S3Proxy {
       return;
     }
     if (misdeed?.kind === 'flip_request') flip(body);
+    if (misdeed?.kind === 'forget_condition') {
+      await misdeed.held;
+      delete request.headers['if-none-match'];
+    }
     const answer = await this.forward(request, body);
     if (misdeed?.kind === 'lose_answer') {
       response.destroy();

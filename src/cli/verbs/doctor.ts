@@ -2,13 +2,17 @@
 // aside, which goes by itself.
 
 import { type Config, readConfig } from '../../shared/config.ts';
-import { EXIT, FarmError, messageOf } from '../../shared/errors.ts';
+import { EXIT, FarmError, messageOf, missingError } from '../../shared/errors.ts';
+import { enginesInUse } from '../../shared/permits/engines.ts';
+import { present } from '../../shared/presence.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
 import { engineReport } from '../engine-report.ts';
-import { requireSandbox } from '../needs.ts';
+import { NO_ENGINE, requireSandbox } from '../needs.ts';
 import { redisReport } from '../redis-report.ts';
+
+const WHO_NEEDS_ENGINE = 'An engine is needed only where rollout workers run';
 
 interface Finding {
   part: string;
@@ -50,9 +54,36 @@ function node(): Finding {
   return { part: 'node', ok: true, found: process.version };
 }
 
-async function sandbox(config: Config): Promise<string> {
-  await requireSandbox(config, DEFAULT_LIMITS.image);
+async function sandbox(config: Config): Promise<string | { found: string; hint?: string }> {
+  try {
+    await requireSandbox(config, DEFAULT_LIMITS.image);
+  } catch (error) {
+    if (!(error instanceof FarmError && error.code === NO_ENGINE)) throw error;
+    const elsewhere = await enginesElsewhere(config);
+    if (elsewhere === null)
+      throw missingError(
+        error.code,
+        `${error.message}, and no live worker is known that has one`,
+        `${error.hint}. ${WHO_NEEDS_ENGINE}: a gateway, a collector or a verify worker needs none`,
+      );
+    return { found: `none needed here: ${elsewhere}`, hint: `here ${error.message}. ${WHO_NEEDS_ENGINE}` };
+  }
   return engineReport();
+}
+
+/** Null where no live rollout worker says that its engine answers, and where no Redis can be asked. */
+async function enginesElsewhere(config: Config): Promise<string | null> {
+  const connected = await connectRedis(config).catch(() => null);
+  if (connected === null) return null;
+  const { redis } = connected;
+  try {
+    const live = new Set((await present(redis)).flatMap((one) => (one.role === 'rollout' ? [one.worker] : [])));
+    const used = (await enginesInUse(redis)).filter((use) => live.has(use.worker));
+    const engines = new Set(used.map((use) => use.engine)).size;
+    return engines === 0 ? null : `rollout workers on this Redis: ${used.length}, their engines: ${engines}`;
+  } finally {
+    redis.disconnect();
+  }
 }
 
 async function redis(config: Config): Promise<{ found: string; hint?: string }> {

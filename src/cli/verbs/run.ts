@@ -11,24 +11,21 @@ import { Fleet } from '../../shared/fleet/fleet.ts';
 import type { Slots } from '../../shared/lane.ts';
 import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
 import { openLog } from '../../shared/log.ts';
-import { present } from '../../shared/presence.ts';
 import { processIdentity } from '../../shared/process-identity.ts';
 import { MemberQueue } from '../../shared/queue.ts';
-import { privateRealm, SHARED_REALM } from '../../shared/realm.ts';
+import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { tellSilence } from '../../shared/redis/silence.ts';
-import { ENVIRONMENT_CONFIGS } from '../../shared/spec/environment-config.ts';
 import { printProblems } from '../../shared/spec/problem.ts';
 import { readSpec } from '../../shared/spec/reader.ts';
 import { openStoreAddress, RUN_ID } from '../../shared/store/open.ts';
 import { manifestKey } from '../../shared/store/shard-name.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { findCrew } from '../crew.ts';
 import { Interrupts } from '../interrupts.ts';
-import { requireSandbox } from '../needs.ts';
 import { Progress } from '../progress.ts';
-import { ordersFor } from '../roles.ts';
 import { Screen } from '../screen.ts';
-import { POISON_DEATHS, Supervisor } from '../supervisor.ts';
+import { buryIn, Supervisor } from '../supervisor.ts';
 
 export interface RunArguments {
   spec: string;
@@ -94,8 +91,6 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     );
   }
   const interrupts = new Interrupts();
-  const usesSandbox = [...source.environments].some((env) => ENVIRONMENT_CONFIGS.get(env)?.usesSandbox);
-  if (usesSandbox) await requireSandbox(config, spec.sandbox.image, spec.sandbox.runtime);
   const store = await openStoreAddress(spec.store);
   for (const warning of (await store.probe()).warnings) process.stderr.write(`farm: ${warning}\n`);
 
@@ -103,18 +98,13 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const log = openLog(config, 'run', setting.level, screen.lines);
   const { redis, place, warnings } = await connectRedis(config);
   for (const warning of warnings) process.stderr.write(`farm: ${warning}\n`);
-  const shared = (await present(redis)).filter((p) => p.realm === SHARED_REALM);
-  const has = (role: string): boolean => shared.some((p) => p.role === role);
-  const brings = !(has('rollout') && has('collect') && (source.verified === 0 || has('verify')));
-  if (args.detach && brings) {
+  const { workers: slots, detach } = args;
+  const wish = { run: id, sandbox: spec.sandbox, source, slots, detach };
+  const { realm, orders } = await findCrew(config, redis, wish).catch(async (error: unknown) => {
     redis.disconnect();
-    throw missingError(
-      'no_workers',
-      '--detach needs workers that are there already, and there are none',
-      'start ./farm up in another shell',
-    );
-  }
-  const realm = brings ? privateRealm(id) : SHARED_REALM;
+    await store.close();
+    throw error;
+  });
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
   const fleet = new Fleet(redis, place, realm);
@@ -132,7 +122,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       ambertraceKey: config.ambertraceApiKey,
     });
     setting.onOpened(id);
-    if (args.detach) {
+    if (detach) {
       await opened.ledger.undrive(owner);
       return { exit: EXIT.ok, run: id, status: await report(redis, id) };
     }
@@ -151,15 +141,14 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     });
     const over = (await opened.ledger.field('manifest')) !== null;
     if (over) await requireManifest(store, id);
-    if (brings && !over) {
-      const orders = ordersFor({ realm, run: id, rollout: args.workers, verify: null, verifies: source.verified > 0 });
+    if (orders.length > 0 && !over) {
       const environment = { LOG_LEVEL: config.logLevel ?? setting.level, ...setting.environment };
       supervisor = new Supervisor({
         orders,
         environment,
         log,
         lines: screen.lines,
-        onDeath: (worker, signature) => opened.ledger.bury(worker, signature, POISON_DEATHS).then(() => {}),
+        onDeath: (worker, signature) => buryIn(redis, realm, worker, signature),
       });
     }
     interrupts.onForce(() => supervisor?.kill());
@@ -182,7 +171,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
     // Redis may be away; a lease that is not given back is over by itself.
     await opened.ledger.undrive(owner).catch(() => {});
     await opened.ledger.setField('draining', '0').catch(() => {});
-    if ('state' in end && end.state !== 'stopped' && brings) await queue.obliterate();
+    if ('state' in end && end.state !== 'stopped' && realm !== SHARED_REALM) await queue.obliterate();
     const status = await report(redis, id).catch(() => null);
     if ('drained' in end) process.stderr.write(`farm: run the same command with --run-id ${id} to go on\n`);
     return { exit: await exitOf(end, opened.ledger, interrupts), run: id, status };

@@ -39,7 +39,7 @@ export async function scoreEnv(args: { env: string; envConfig: string; seed: big
   const input = await ScoreItems.read(args.input);
   const config = readConfig();
   const place = await interactivePlace(config);
-  if (kind.usesSandbox && place === null) await requireSandbox(config, DEFAULT_LIMITS.image);
+  if (kind.usesSandbox && place === null) await requireSandbox(config, DEFAULT_LIMITS.image, null, ['rollout']);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const openDriver = () => createOwnPool(createDockerDriver({ dockerHost: config.dockerHost }), 'gateway');

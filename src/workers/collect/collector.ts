@@ -76,21 +76,28 @@ export async function collectShard(
   const built = await buildShard(identity, number, previous, entries);
   const place = { incarnation: identity.incarnation, to: from - 1, link: previous };
   const there = await shardsThatFit(store, run, number, place);
-  const anothers = number > 0 ? null : await shardOfAnother(store, run, number, identity.incarnation);
-  if (anothers !== null)
-    throw new FarmError(
-      'run_of_another',
-      `run ${run}: another farm works on a run with this id in ${store.address} (${anothers})`,
-      { exit: EXIT.unsound, hint: 'use another --run-id, or a prefix of its own for each farm' },
-    );
+  await refuseAnothers(store, identity, number);
   const other = there.some((s) => s.sha256 === built.sha256) ? undefined : there[0];
   if (other !== undefined) return adopt(ledger, run, built, other);
   await confirmObjects(store, run, built);
   // The ledger forgets these groups once the shard is committed: what the store has is all there is then.
   for (const file of [...built.packs, built.index, built.shard]) await putSound(store, file.key, file.bytes);
+  // Of two farms that began at once, and neither saw the other, whoever looks again after its put does.
+  await refuseAnothers(store, identity, number);
   const { records, sha256, indexSha256, link, refills } = built;
   const shard: CollectedShard = { number, from, to, records, sha256, indexSha256, link, refills };
   return { kind: await ledger.commit(shard), shard };
+}
+
+/** Two farms on one store, with one run id: the run is theirs who put its first shard, also where the store knows no condition. */
+async function refuseAnothers(store: Store, { run, incarnation }: RunIdentity, number: number): Promise<void> {
+  const anothers = number > 0 ? null : await shardOfAnother(store, run, number, incarnation);
+  if (anothers === null) return;
+  throw new FarmError(
+    'run_of_another',
+    `run ${run}: another farm works on a run with this id in ${store.address} (${anothers})`,
+    { exit: EXIT.unsound, hint: 'use another --run-id, or a prefix of its own for each farm' },
+  );
 }
 
 /** What lies in the store wins: the same groups from another encoder are committed as they are; other groups mean that Redis has lost writes. */

@@ -12,6 +12,7 @@ import type { Store } from '../../../src/shared/store/store.ts';
 import { verifyRun } from '../../../src/shared/store/verify-run.ts';
 import { collectShard } from '../../../src/workers/collect/collector.ts';
 import { finishRun } from '../../../src/workers/collect/finish.ts';
+import { gate } from '../../support/gate.ts';
 import { collectAll, FakeLedger, keysOf, makeRun, type RunFixture } from '../../support/run-fixture.ts';
 
 const BOUNDS = { most: 3, least: 1, final: true };
@@ -261,6 +262,29 @@ describe('two farms on one store, with one run id', () => {
     });
     expect(await keysOf(store)).toEqual(before);
     await collectAndFinish(store, fixture, new FakeLedger(fixture.entries));
+    expect((await verifyRun(store, 'r')).faults).toEqual([]);
+  });
+
+  it('that began at once have one run between them at most, whichever is faster', async () => {
+    const { store, fixture } = await newRun();
+    const farms = [fixture, another(fixture)] as const;
+    const ledgers = farms.map((farm) => new FakeLedger(farm.entries)) as [FakeLedger, FakeLedger];
+    const [atPut, go] = [gate(), gate()];
+    const slower = Object.assign(Object.create(store) as Store, {
+      put: async (key: string, bytes: Uint8Array) => {
+        atPut.open();
+        await go.opened;
+        await store.put(key, bytes);
+      },
+    });
+    const late = collectAll(slower, farms[1], ledgers[1]).catch((error: unknown) => error);
+    // The slower one has looked, and found nobody.
+    await atPut.opened;
+    await collectShard(store, ledgers[0], farms[0].identity, BOUNDS);
+    go.open();
+    expect(await late).toMatchObject({ code: 'run_of_another' });
+    expect(ledgers[1].shards).toBe(0);
+    await collectAndFinish(store, farms[0], ledgers[0]);
     expect((await verifyRun(store, 'r')).faults).toEqual([]);
   });
 

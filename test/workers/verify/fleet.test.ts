@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
@@ -8,15 +8,18 @@ import { fault, type StubPlatform, startStub } from '../../support/stub-platform
 let server: TestRedis;
 let stub: StubPlatform;
 let fleet: Fleet;
-beforeEach(async () => {
+beforeAll(async () => {
   server = await startRedis();
+  return () => server.close();
+});
+beforeEach(async () => {
   stub = await startStub();
   fleet = makeFleet(server, stub.baseUrl);
 });
 afterEach(async () => {
   await fleet.close();
   await stub.close();
-  await server.close();
+  await server.redis.flushall();
 });
 
 const most = (): number => Math.max(...stub.asked.values());

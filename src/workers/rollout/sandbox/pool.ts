@@ -13,6 +13,7 @@ import type { StartGate } from './start-gate.ts';
 export const POOL_BOUNDS: Readonly<ShelfBounds> = {
   waitMs: 120_000,
   ahead: 8,
+  demandMs: 10_000,
   aheadAgeMs: 10 * 60_000,
   idleMs: 15_000,
   episodes: 1_000,

@@ -14,6 +14,8 @@ export interface ShelfBounds {
   waitMs: number;
   /** Boxes made ahead. */
   ahead: number;
+  /** For how long it counts that one was taken. */
+  demandMs: number;
   /** A box made ahead is replaced at this age, far from the end of its life. */
   aheadAgeMs: number;
   /** A box between two episodes is given up when no episode comes for it. */
@@ -74,7 +76,7 @@ export class Shelf {
     this.memoryMb = memoryMb;
     this.gate = gate;
     this.bounds = bounds;
-    this.demand = new Demand(bounds.ahead);
+    this.demand = new Demand(bounds.ahead, bounds.demandMs);
   }
 
   /** Nothing stands here, is lent, starts, ends or is waited for. */

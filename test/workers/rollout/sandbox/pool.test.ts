@@ -2,8 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Box, SandboxDriver, SandboxLimits } from '../../../../src/shared/sandbox.ts';
+import { Demand } from '../../../../src/workers/rollout/sandbox/demand.ts';
 import { localGate } from '../../../../src/workers/rollout/sandbox/gates.ts';
-import { createPool } from '../../../../src/workers/rollout/sandbox/pool.ts';
+import { createPool, POOL_BOUNDS } from '../../../../src/workers/rollout/sandbox/pool.ts';
 import type { ShelfBounds } from '../../../../src/workers/rollout/sandbox/shelf.ts';
 import { ScriptedSandbox } from '../../../support/scripted-sandbox.ts';
 import { until } from '../../../support/until.ts';
@@ -37,6 +38,7 @@ describe('a pool', () => {
     });
 
     test('makes them where many are asked for, gives them at once, and goes back to none when nobody asks', async () => {
+      make({ demandMs: 500 });
       driver.startMs = 60;
       const take = async () => {
         const asked = performance.now();
@@ -47,13 +49,21 @@ describe('a pool', () => {
         return waited;
       };
       const waits: number[] = [];
-      for (let turn = 0; turn < 40; turn += 1) waits.push(await take());
-      const late = waits.slice(20).sort((a, b) => a - b);
+      for (let turn = 0; turn < 24; turn += 1) waits.push(await take());
+      const late = waits.slice(12).sort((a, b) => a - b);
       expect(late[Math.floor(late.length / 2)]).toBeLessThan(20);
       await until('some stand ready', () => driver.boxes.size > 0);
       expect(driver.boxes.size).toBeLessThanOrEqual(8);
-      await until('nothing stands ready', () => driver.boxes.size === 0, { withinMs: 40_000, everyMs: 200 });
-    }, 60_000);
+      await until('nothing stands ready', () => driver.boxes.size === 0, { withinMs: 20_000 });
+    });
+
+    test('bridges a pause of seconds, and has forgotten a rush within a minute', () => {
+      const demand = new Demand(POOL_BOUNDS.ahead, POOL_BOUNDS.demandMs);
+      for (let now = 0; now < 4_000; now += 100) demand.took(now);
+      expect(demand.target(4_000)).toBe(4);
+      expect(demand.target(14_000)).toBe(1);
+      expect(demand.target(64_000)).toBe(0);
+    });
 
     test('never gives a box that has died meanwhile', async () => {
       driver.startMs = 30;

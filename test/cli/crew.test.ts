@@ -1,0 +1,72 @@
+// Who works on a run, from who is there: on a machine whose engine does not answer.
+
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type Crew, findCrew } from '../../src/cli/crew.ts';
+import { readConfig } from '../../src/shared/config.ts';
+import type { Slots } from '../../src/shared/lane.ts';
+import { announce, type RoleName } from '../../src/shared/presence.ts';
+import { SHARED_REALM } from '../../src/shared/realm.ts';
+import { startRedis, type TestRedis } from '../support/redis-server.ts';
+
+let server: TestRedis;
+beforeAll(async () => {
+  server = await startRedis();
+  return () => server.close();
+});
+afterEach(() => server.redis.flushall());
+
+const ALL = { interactive: 1, rollout: 4, light: 16 };
+
+async function there(role: RoleName, slots: Slots = {}, realm = SHARED_REALM): Promise<void> {
+  const { stop } = await announce(server.redis, { role, realm, worker: `${role}-${realm}`, slots });
+  onTestFinished(stop);
+}
+
+async function crew(environments: string[], verified = 0, detach = false): Promise<Crew> {
+  const config = readConfig({ DOCKER_HOST: `unix://${server.folder}/no-engine.sock`, REDIS_URL: 'redis://one' });
+  const source = { environments: new Set(environments), verified };
+  const sandbox = { image: 'rollout-farm/python', runtime: null };
+  return findCrew(config, server.redis, { run: 'r', sandbox, source, slots: null, detach });
+}
+
+const brought = ({ realm, orders }: Crew): string[] => [realm, ...orders.map((o) => `${o.role} ${o.realm} ${o.run}`)];
+const OWN = ['run.r', 'rollout run.r r', 'collect run.r r'];
+
+describe('a run on a machine without an engine', () => {
+  it('is the shared workers’ where they have slots for all of it; a collector that is missing is its own', async () => {
+    await there('rollout', ALL);
+    expect(brought(await crew(['command', 'guess']))).toEqual(['shared', 'collect run.r r']);
+    await there('collect');
+    expect(brought(await crew(['command', 'guess']))).toEqual(['shared']);
+    expect(brought(await crew(['command'], 0, true))).toEqual(['shared']);
+    await there('verify', { verify: 64 });
+    expect(brought(await crew(['command', 'text'], 1))).toEqual(['shared']);
+  });
+
+  it('brings its own where no box is wanted', async () => {
+    expect(brought(await crew(['guess']))).toEqual(OWN);
+    await there('rollout', { rollout: 4 });
+    expect(brought(await crew(['guess']))).toEqual(OWN);
+  });
+
+  it('is refused where boxes are wanted and part of it has no slots elsewhere, by the name of what would do', async () => {
+    const refused = (...wish: Parameters<typeof crew>): Promise<unknown> => crew(...wish).catch((error) => error);
+    const engine = 'start Docker, or run `./farm demo` once: it sets up what is missing; or start ';
+    const rollout = './farm worker rollout on a machine that has an engine, with this Redis';
+    const both = { code: 'docker_unreachable', exit: 3, hint: engine + rollout };
+    expect(await refused(['command'])).toMatchObject(both);
+    await there('rollout', ALL, 'run.other');
+    expect(await refused(['command'])).toMatchObject(both);
+    await there('rollout', { light: 16 });
+    expect(await refused(['command', 'guess'])).toMatchObject(both);
+    await server.redis.flushall();
+    await there('rollout', ALL);
+    expect(await refused(['command', 'text'], 1)).toMatchObject({
+      hint: `${engine}./farm worker verify, with this Redis`,
+    });
+    expect(await refused(['command', 'text'], 1, true)).toMatchObject({
+      code: 'no_workers',
+      message: expect.stringMatching(/there is none with verify slots, and none that collects$/),
+    });
+  });
+});
