@@ -2,7 +2,7 @@
 // farm's, or as many no-ops of plain BullMQ's.
 
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -58,13 +58,15 @@ export class Arms {
     heapAt: number[] = [],
     onMark: (mark: z.infer<typeof markSchema>) => Promise<void> = async () => {},
   ): Promise<z.infer<typeof doneSchema>> {
+    // Several may come while one mark is looked at.
+    const answers = on(producer, 'message', { close: ['exit'] });
     producer.send({ run, spec: this.spec(members, alike), heapAt });
-    for (;;) {
-      const answer = await said(producer);
+    for await (const [answer] of answers) {
       const mark = markSchema.safeParse(answer);
       if (!mark.success) return doneSchema.parse(answer);
       await onMark(mark.data);
     }
+    throw new Error('the producer of the benchmark ended before its run');
   }
 
   /** Each member of a group guesses another number, so that no two of its trajectories are equal; or all the same one. */

@@ -10,12 +10,16 @@ import { redactText } from '../shared/log.ts';
 
 type Exit = Promise<number>;
 
-function count(text: string): number {
-  const n = Number(text);
-  if (!/^\d+$/.test(text) || n < 1 || n > 100_000)
-    throw new InvalidArgumentError(`a whole number from 1 on is wanted, not ${JSON.stringify(text)}`);
-  return n;
+function upTo(most: number): (text: string) => number {
+  return (text) => {
+    const n = Number(text);
+    if (!/^\d+$/.test(text) || n < 1 || n > most)
+      throw new InvalidArgumentError(`a whole number from 1 to ${most} is wanted, not ${JSON.stringify(text)}`);
+    return n;
+  };
 }
+
+const count = upTo(100_000);
 
 /** `8`, or how many of each lane: `rollout=8,light=64,interactive=2`. */
 function slots(text: string): number | Slots {
@@ -278,7 +282,7 @@ function program(set: (exit: number) => void): Command {
       'chaos: folder (with faults of its disk) or s3 (a server of its own, with faults of its answers)',
     )
     .option('--only <KIND>', 'chaos: of the faults beside kills only this kind; may be repeated', collect, [])
-    .option('--members <M>', 'chaos: members of the run', count)
+    .option('--members <M>', 'scale, chaos: members of the run', upTo(10_000_000))
     .option('--minutes <T>', 'chaos: in which it must be done', count)
     .option('--full', 'sandbox: longer, at every width')
     .option('--grades <N>', 'sandbox: so many grades, one after another, and the memory that they take', count)

@@ -1,5 +1,5 @@
 // The driver keeps one run going: its share of the fleet's window filled, its clock ticking, its end noticed. It looks ten
-// times a second, more often while it gives places out, and at once when places fall free. One driver a run (a lease with
+// times a second, more often while it gives many places out, and at once when places fall free. One driver a run (a lease with
 // an epoch that every planning script checks); whoever drives may die at any moment, and the next one goes on from what the ledger says.
 //
 //   running ──all groups closed──> (collector writes the manifest) ──> done
@@ -22,15 +22,12 @@ import type { Redis } from '../shared/redis/client.ts';
 import { redisFault } from '../shared/redis/fault.ts';
 import { readMemory } from '../shared/redis/memory.ts';
 import { Comeback } from './comeback.ts';
+import { Opening } from './opening.ts';
 
 const ROUND_MS = 100;
-/** While places are given out: what quick members leave is filled again before it stands empty. */
-const BUSY_ROUND_MS = 20;
+/** While so many places of light members are given out in a round: what they leave is filled again before it stands empty. */
+const BUSY = { roundMs: 20, least: 16 } as const;
 const LEASE_EVERY_MS = 2_000;
-/** Groups opened in one script call. */
-const OPEN_BATCH = 64;
-/** Groups of the plan that a round looks at, for members of a lane that has places. */
-const LOOK_AHEAD = 1_024;
 const CLOSE_BATCH = 200;
 /** What goes on is said again after this. */
 const AGAIN_MS = 10_000;
@@ -39,9 +36,6 @@ const MEMORY_EVERY_MS = 1_000;
 const CANCEL_SLICE_MS = 1_000;
 /** A paused run is tried again after this, then after twice as long, up to the last. */
 const PROBE_MS = [2_000, 30_000] as const;
-
-/** A group to be opened: those that refill degenerate ones come before the plan's next. */
-type Ahead = PlanEntry & { group: number };
 
 export interface DriverOptions {
   redis: Redis;
@@ -61,6 +55,7 @@ export type DriverEnd = { state: RunState } | { lost: true } | { drained: true }
 
 export class Driver {
   private readonly ledger: RunLedger;
+  private readonly opening: Opening;
   private readonly options: DriverOptions;
   private epoch: string;
   private draining: () => void = () => {};
@@ -88,6 +83,7 @@ export class Driver {
     this.options = options;
     this.epoch = epoch;
     this.ledger = new RunLedger(options.redis, run);
+    this.opening = new Opening(this.ledger, options);
     this.comeback = new Comeback(this.ledger, options);
     this.drained = new Promise((resolve) => {
       this.draining = resolve;
@@ -125,6 +121,7 @@ export class Driver {
         if (end !== null) return end;
         this.silentSince = null;
       } catch (error) {
+        this.roundMs = ROUND_MS;
         if (this.hasBeenSilent(began, error)) return { silent: true };
       }
       await this.rest();
@@ -229,12 +226,12 @@ export class Driver {
 
   /** Asks the fleet for places, opens the groups whose members are to have them, and queues those. */
   private async fill(tick: Tick): Promise<void> {
-    const ahead = await this.ahead(tick, (await this.isFull()) ? 0 : this.reach(tick));
+    const ahead = await this.opening.ahead(tick, (await this.isFull()) ? 0 : this.opening.reach(tick));
     if (ahead === null) return;
     const places = await this.deal(tick, ahead);
     const dealt = MEMBER_LANES.some((lane) => places[lane] > 0);
-    if (dealt) await this.openFor(tick, places, ahead);
-    if (dealt) this.roundMs = BUSY_ROUND_MS;
+    if (dealt) await this.opening.forPlaces(this.epoch, tick, places, ahead);
+    if (places.light >= BUSY.least) this.roundMs = BUSY.roundMs;
     const now = performance.now();
     if (!dealt && now - this.sweptAt < ROUND_MS) return;
     this.sweptAt = now;
@@ -258,29 +255,6 @@ export class Driver {
     }
   }
 
-  /** How many groups may be opened: as many as stay within the run's own cap, which is its right to ask and no more. */
-  private reach({ open }: Tick): number {
-    const { groupSize, settings } = this.options;
-    if (open >= settings.inFlight) return 0;
-    return Math.min(LOOK_AHEAD, Math.max(1, Math.floor((settings.inFlight - open) / groupSize)));
-  }
-
-  /** The groups to be opened next. Null where the plan's store does not give them: then the run waits for that, as for any other part. */
-  private async ahead({ next, waiting }: Tick, count: number): Promise<Ahead[] | null> {
-    const { plan, groups } = this.options;
-    const spares = await this.ledger.spares(Math.min(count, waiting));
-    try {
-      const ahead: Ahead[] = [];
-      for (const group of spares)
-        for (const entry of await plan.entries(group, group + 1)) ahead.push({ ...entry, group });
-      const own = await plan.entries(next, Math.min(groups, next + count - ahead.length));
-      return [...ahead, ...own.map((entry, i) => ({ ...entry, group: next + i }))];
-    } catch (error) {
-      await this.ledger.setState('paused', `the plan cannot be read: ${messageOf(error)}`);
-      return null;
-    }
-  }
-
   /** What the run may put out now. A run that rests asks for nothing, and says what it still has out. */
   private async deal({ lanes, state }: Tick, next: readonly PlanEntry[]): Promise<Record<MemberLane, number>> {
     const { fleet, groupSize, settings } = this.options;
@@ -297,39 +271,6 @@ export class Driver {
     return { ...places, light: Math.min(places.light, Math.max(0, room - places.rollout)) };
   }
 
-  /** Opens groups, in the plan's order, until each lane has members for its places, and as many again for the next time. */
-  private async openFor(tick: Tick, places: Record<MemberLane, number>, ahead: readonly Ahead[]): Promise<void> {
-    const { groupSize } = this.options;
-    const short = { rollout: 0, light: 0 };
-    for (const lane of ['rollout', 'light'] as const) {
-      const { out, ready } = tick.lanes[lane];
-      if (places[lane] > ready) short[lane] = places[lane] - ready + out + places[lane];
-    }
-    let wanted = 0;
-    for (const [i, { lane }] of ahead.entries()) {
-      if (short.rollout <= 0 && short.light <= 0) break;
-      if (short[lane] > 0) wanted = i + 1;
-      short[lane] -= groupSize;
-    }
-    for (let from = 0; from < wanted; from += OPEN_BATCH)
-      if (!(await this.open(tick, ahead.slice(from, Math.min(wanted, from + OPEN_BATCH))))) return;
-  }
-
-  /** False where it is not ours to open them any more. */
-  private async open(tick: Pick<Tick, 'next' | 'waiting'>, some: readonly Ahead[]): Promise<boolean> {
-    const spares = some.filter(({ group }) => group >= this.options.groups);
-    const own = some.slice(spares.length);
-    if (spares.length > 0) {
-      if ((await this.ledger.openSpares(this.epoch, spares)) < 0) return false;
-      tick.waiting -= spares.length;
-    }
-    if (own.length > 0) {
-      if ((await this.ledger.openGroups(this.epoch, tick.next, own)) < 0) return false;
-      tick.next += own.length;
-    }
-    return true;
-  }
-
   /** Groups that were never opened are opened only to be closed: a plan of 100,000 must not take a round for each batch. */
   private async finish(tick: Tick, state: 'cancelled' | 'stopped'): Promise<DriverEnd | null> {
     const { groups } = this.options;
@@ -339,8 +280,7 @@ export class Driver {
       if ((await this.ledger.closeOpen(CLOSE_BATCH)) === CLOSE_BATCH) continue;
       if (left.next >= groups && left.waiting === 0) break;
       if (await this.isFull()) return null;
-      const some = await this.ahead(left, OPEN_BATCH);
-      if (some === null || some.length === 0 || !(await this.open(left, some))) return null;
+      if (!(await this.opening.openNext(this.epoch, left))) return null;
     } while (performance.now() < until);
     if (left.next < groups || left.waiting > 0 || tick.closed < groups + tick.spares) return null;
     return (await this.ledger.field('manifest')) === null ? null : { state };

@@ -22,7 +22,7 @@ const PACE_MS = 400;
 const LIGHT_MOST = 64;
 /** Before any worker is there: enough for the first one to begin with. */
 const FIRST = 8;
-/** A driver asks ten times a second. */
+/** A driver asks ten times a second and more often. */
 const LEASE_MS = 5_000;
 const LOOK_MS = 1_000;
 /** Nobody is there yet: whoever comes should not wait for our next look. */

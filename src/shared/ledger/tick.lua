@@ -22,4 +22,6 @@ if state == 'running' then
   end
 end
 redis.call('HSET', RUN, 'ticked', t)
-return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted'), run_field('spares') or '0', tostring(redis.call('ZCARD', K .. ':spares'))})
+local spares = run_field('spares') or '0'
+local waiting = spares == '0' and 0 or redis.call('ZCARD', K .. ':spares')
+return lane_counts({state, run_field('clock'), run_field('closed'), run_field('next'), tostring(redis.call('ZCARD', K .. ':flight')), run_field('accepted'), spares, tostring(waiting)})

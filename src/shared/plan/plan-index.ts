@@ -10,7 +10,7 @@ import { damaged, gone } from './reader.ts';
 /** Groups of a stretch. */
 const STRETCH = 1_024;
 const PIECE_BYTES = 1024 * 1024;
-/** What a driver looks at lies in two, as a rule. */
+/** Those read last. What a driver looks at lies in two, as a rule. */
 const KEPT = 3;
 const NEWLINE = 10;
 
@@ -72,9 +72,10 @@ export class PlanIndex {
 
   private stretch(number: number): Promise<PlanEntry[]> {
     const kept = this.kept.get(number);
-    if (kept !== undefined) return kept;
-    const read = this.read(number);
+    this.kept.delete(number);
+    const read = kept ?? this.read(number);
     this.kept.set(number, read);
+    if (kept !== undefined) return kept;
     read.catch(() => this.kept.delete(number));
     if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value as number);
     return read;
