@@ -64,7 +64,8 @@ export async function scaleRun(arm: ScaleArm, store: string | null, signal: Abor
   const redis = openRedis({ options: { path: server.socket }, address: 'bench', embedded: true });
   const address = store ?? `${server.folder}/store`;
   // Interrupted, it does not wait for a run's end: whoever waits for a process hears that it is gone.
-  signal.addEventListener('abort', () => arms.end(), { once: true });
+  const cut = (): void => arms.end();
+  signal.addEventListener('abort', cut, { once: true });
   try {
     const parts = await start(arms, arm.workers);
     await arms.drive(parts.producer, arms.newRun(), WARM_UP);
@@ -74,6 +75,7 @@ export async function scaleRun(arm: ScaleArm, store: string | null, signal: Abor
     signal.throwIfAborted();
     return { ...farm, ...(await plainArm(parts, { redis, pid: server.pid, signal })) };
   } finally {
+    signal.removeEventListener('abort', cut);
     redis.disconnect();
     arms.end();
     await server.close();
