@@ -2,9 +2,9 @@
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
 import { messageOf } from '../errors.ts';
-import { present } from '../presence.ts';
+import { type Present, present } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
-import { SHARED_REALM } from '../realm.ts';
+import { privateRealm, SHARED_REALM } from '../realm.ts';
 import type { Redis } from '../redis/client.ts';
 import { readMemory, sayFull } from '../redis/memory.ts';
 import { clockOf } from '../redis/nodes.ts';
@@ -75,7 +75,9 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const groups = plannedGroups(fields);
   const planned = groups * int('size');
   const open = fields.state === 'running' && driven;
-  const roles = new Set<string>(workers.filter((w) => w.realm === realm).map((w) => w.role));
+  // A run that shared workers play may have brought a collector: that one is in the run's own realm.
+  const brought = (w: Present): boolean => w.role === 'collect' && w.realm === privateRealm(run);
+  const roles = new Set<string>(workers.filter((w) => w.realm === realm || brought(w)).map((w) => w.role));
   // Measured by this sitting of the driver; a finished or resting run has no rate.
   const seconds = (nowMs - int('sitting_since')) / 1000;
   const rate =

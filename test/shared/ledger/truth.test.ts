@@ -266,4 +266,20 @@ describe('a run whose workers are not there', () => {
     expect(await reason()).toBeUndefined();
     await verify.stop();
   });
+
+  it('does not miss a collector that it has brought for itself', async () => {
+    const run = 'brought';
+    await rememberRun(server.redis, run, 'absent');
+    const { worker, begin } = await opened(server, run, 2, 1);
+    await worker.accept(await begin(0, 0), without(0), []);
+    const rollout = await announce(server.redis, { ...seat, role: 'rollout' });
+    const reason = async () => (await readStatus(server.redis, run))?.reason;
+    const missing = 'there is no collect worker: waiting for one';
+    expect(await reason()).toBe(missing);
+    const other = await announce(server.redis, { ...seat, role: 'collect', realm: 'run.another' });
+    expect(await reason()).toBe(missing);
+    const own = await announce(server.redis, { ...seat, role: 'collect', realm: 'run.brought' });
+    expect(await reason()).toBeUndefined();
+    for (const { stop } of [rollout, other, own]) await stop();
+  });
 });
