@@ -5,6 +5,7 @@ import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, messageOf, missingError } from '../../shared/errors.ts';
 import { enginesInUse } from '../../shared/permits/engines.ts';
 import { present } from '../../shared/presence.ts';
+import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
 import { openStoreAddress } from '../../shared/store/open.ts';
@@ -71,13 +72,14 @@ async function sandbox(config: Config): Promise<string | { found: string; hint?:
   return engineReport();
 }
 
-/** Null where no live rollout worker says that its engine answers, and where no Redis can be asked. */
+/** Null where no live rollout worker that any run may have says that its engine answers, and where no Redis can be asked. */
 async function enginesElsewhere(config: Config): Promise<string | null> {
   const connected = await connectRedis(config).catch(() => null);
   if (connected === null) return null;
   const { redis } = connected;
   try {
-    const live = new Set((await present(redis)).flatMap((one) => (one.role === 'rollout' ? [one.worker] : [])));
+    const shared = (await present(redis)).filter((one) => one.role === 'rollout' && one.realm === SHARED_REALM);
+    const live = new Set(shared.map((one) => one.worker));
     const used = (await enginesInUse(redis)).filter((use) => live.has(use.worker));
     const engines = new Set(used.map((use) => use.engine)).size;
     return engines === 0 ? null : `rollout workers on this Redis: ${used.length}, their engines: ${engines}`;

@@ -22,7 +22,7 @@ export function engineAddress(dockerHost: string | null): EngineAddress {
     // told below
   }
   throw missingError(
-    'docker_unreachable',
+    'docker_host',
     `DOCKER_HOST "${dockerHost}" is no address that the Docker client here can use`,
     'use unix:///path/to/docker.sock or tcp://host:port',
   );
