@@ -1,5 +1,5 @@
-// Who works on a run: workers of the shared realm where they can play all of it, wherever they are, else workers of its
-// own. Only who brings rollout workers needs an engine here; what images a run's boxes have is for its workers to fix.
+// Who works on a run: workers of the shared realm where they can and may play all of it, wherever they are, else workers
+// of its own. Only who brings rollout workers needs an engine here; what images a run's boxes have is for its workers to fix.
 
 import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
@@ -17,12 +17,18 @@ export interface Crew {
   realm: string;
   /** Workers to bring. */
   orders: readonly RoleOrder[];
+  /** Why workers that have the slots are not the run's. */
+  warnings: readonly string[];
 }
 
 export interface CrewWish {
   run: string;
   sandbox: Pick<RunSpec['sandbox'], 'image' | 'runtime'>;
   source: Pick<TaskSource, 'environments' | 'verified'>;
+  /** Fingerprint of the AmberTrace key without which a worker leaves the run's members alone; null: none is needed. */
+  key: string | null;
+  /** Its workers are its own, whoever else is there. */
+  alone: boolean;
   /** Rollout slots of workers of its own. */
   slots: number | Slots | null;
   /** The command goes away: all has to be there. */
@@ -31,25 +37,51 @@ export interface CrewWish {
 
 /** Throws FarmError (exit 3) if the run has nobody to play it and cannot bring them. */
 export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Promise<Crew> {
-  const { run, sandbox, source, slots, detach } = wish;
-  const shared = (await present(redis)).filter((one) => one.realm === SHARED_REALM);
+  const { run, sandbox, source, key, alone, slots, detach } = wish;
+  const shared = alone ? [] : (await present(redis)).filter((one) => one.realm === SHARED_REALM);
   const lanes = lanesOf(source);
-  const unmanned = lanesWithout(shared, lanes);
+  const fitting = shared.filter((one) => key === null || one.key === key);
+  const unmanned = lanesWithout(fitting, lanes);
+  const misfit = key === null ? null : misfitOf(shared, unmanned, key);
   const collected = shared.some((one) => one.role === 'collect');
   if (detach && !(unmanned.length === 0 && collected)) {
     const missing = [...unmanned.map((lane) => `with ${lane} slots`), ...(collected ? [] : ['that collects'])];
     throw missingError(
       'no_workers',
-      `--detach needs workers that are there already, and there is none ${missing.join(', and none ')}`,
-      'start ./farm up, or ./farm worker ROLE, on the same Redis',
+      `--detach needs workers that are there already, and there is none ${missing.join(', and none ')}${misfit === null ? '' : `: ${misfit}`}`,
+      `start ./farm up, or ./farm worker ROLE, on the same Redis${holdingOf(key)}`,
     );
   }
   const own = ordersFor({ realm: privateRealm(run), run, rollout: slots, verify: null, verifies: source.verified > 0 });
   // Its collector is for this run alone, and not to be taken for one of the shared realm.
   if (unmanned.length === 0)
-    return { realm: SHARED_REALM, orders: collected ? [] : own.filter((order) => order.role === 'collect') };
-  if (lanes.has('rollout')) await requireSandbox(config, sandbox.image, sandbox.runtime, unmanned);
-  return { realm: privateRealm(run), orders: own };
+    return {
+      realm: SHARED_REALM,
+      orders: collected ? [] : own.filter((order) => order.role === 'collect'),
+      warnings: [],
+    };
+  if (lanes.has('rollout'))
+    await requireSandbox(config, sandbox.image, sandbox.runtime, alone ? [] : unmanned, holdingOf(key, misfit));
+  const warnings = misfit === null ? [] : [`${misfit}: the run brings its own`];
+  return { realm: privateRealm(run), orders: own, warnings };
+}
+
+/** What is to be said where workers have the slots, and only their key does not fit. */
+function misfitOf(shared: readonly Present[], unmanned: readonly MemberLane[], key: string): string | null {
+  const others = shared.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
+  if (others.length === 0) return null;
+  const held = new Set(others.map((one) => (one.key ? shortKey(one.key) : 'none that they tell of')));
+  return `shared workers hold another AmberTrace key (${[...held].sort().join(', ')}) than this command (${shortKey(key)})`;
+}
+
+function holdingOf(key: string | null, misfit: string | null = null): string {
+  const why = misfit === null ? '' : ` (${misfit})`;
+  return key === null ? '' : ` and with this command’s AMBERTRACE_API_KEY${why}`;
+}
+
+/** As the metrics show one. */
+function shortKey(key: string): string {
+  return key.slice(0, 6);
 }
 
 /** Where the run's members wait for slots. */

@@ -11,7 +11,7 @@ import { isMap } from '../shared/json/value.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { fingerprint, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
+import { type RunSettings, readSettings, wantedKey, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanRef } from '../shared/plan/plan.ts';
 import { PlanIndex } from '../shared/plan/plan-index.ts';
@@ -196,6 +196,6 @@ function settingsOf(
     inFlight: spec.limits.inFlight,
     verifierCalls: spec.limits.verifierCalls,
     verifier: spec.verifier,
-    keyFingerprint: spec.verifier === null ? null : fingerprint(key),
+    keyFingerprint: wantedKey(spec.verifier, key),
   };
 }

@@ -26,11 +26,13 @@ export interface Present {
   worker: string;
   /** What it works on at once. */
   slots: Slots;
+  /** Fingerprint of the AmberTrace key that it holds; a worker without one, or of an older version, says nothing. */
+  key?: string | null;
 }
 
 /** Announces until `stop`; a failure to announce is only a worker that is not seen. */
 export async function announce(redis: Redis, me: Present): Promise<{ stop(): Promise<void> }> {
-  const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()} ${writeSlots(me.slots)}`;
+  const text = `${me.role} ${me.realm} ${me.worker} ${processIdentity()} ${writeSlots(me.slots)}${me.key ? ` ${me.key}` : ''}`;
   const say = async (): Promise<void> => {
     await redis.call('EVAL', SAY, '1', KEY, String(GOOD_FOR_MS), text);
   };
@@ -58,7 +60,8 @@ async function heardOf(redis: Redis, graceMs: number): Promise<Present[]> {
   await redis.zremrangebyscore(KEY, '-inf', now - FORGOTTEN_MS);
   const texts = await redis.zrangebyscore(KEY, now - graceMs, '+inf');
   return texts.flatMap((text) => {
-    const [role, realm, worker, identity, slots] = text.split(' ') as [RoleName, string, string, string?, string?];
-    return isKnownDead(identity ?? '') ? [] : [{ role, realm, worker, slots: readSlots(slots ?? '') }];
+    const [role, realm, worker, identity, slots, key] = text.split(' ') as [RoleName, string, string, ...string[]];
+    if (isKnownDead(identity ?? '')) return [];
+    return [{ role, realm, worker, slots: readSlots(slots ?? ''), ...(key ? { key } : {}) }];
   });
 }

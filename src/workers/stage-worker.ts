@@ -5,6 +5,7 @@ import { messageOf } from '../shared/errors.ts';
 import { MEMBER_LANES, type MemberLane } from '../shared/lane.ts';
 import { type Attempt, type Company, MemberLedger, type Stage } from '../shared/ledger/member-ledger.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { fingerprint } from '../shared/ledger/run-settings.ts';
 import { type Cause, detailOf } from '../shared/outcome.ts';
 import { announce } from '../shared/presence.ts';
 import { consume, ELSEWHERE, type MemberJob } from '../shared/queue.ts';
@@ -54,7 +55,8 @@ export async function startStageWorker(context: RoleContext, work: StageWork): P
   const attempts = new Attempts(ledger);
   const companies = new Companies(ledger);
   const runs = new Runs(redis, context.config, log);
-  const presence = await announce(redis, { role: work.stage, realm, worker, slots });
+  const key = fingerprint(context.config.ambertraceApiKey);
+  const presence = await announce(redis, { role: work.stage, realm, worker, slots, key });
 
   /** Told once in a while: what is left alone comes by again. */
   const toldAt = new Map<string, number>();

@@ -17,16 +17,27 @@ afterEach(() => server.redis.flushall());
 
 const ALL = { interactive: 1, rollout: 4, light: 16 };
 
-async function there(role: RoleName, slots: Slots = {}, realm = SHARED_REALM): Promise<void> {
-  const { stop } = await announce(server.redis, { role, realm, worker: `${role}-${realm}`, slots });
+async function there(
+  role: RoleName,
+  slots: Slots = {},
+  realm = SHARED_REALM,
+  key: string | null = null,
+): Promise<void> {
+  const { stop } = await announce(server.redis, { role, realm, worker: `${role}-${realm}-${key}`, slots, key });
   onTestFinished(stop);
 }
 
-async function crew(environments: string[], verified = 0, detach = false): Promise<Crew> {
+async function crew(
+  environments: string[],
+  verified = 0,
+  detach = false,
+  more: { key?: string; alone?: boolean } = {},
+): Promise<Crew> {
   const config = readConfig({ DOCKER_HOST: `unix://${server.folder}/no-engine.sock`, REDIS_URL: 'redis://one' });
   const source = { environments: new Set(environments), verified };
   const sandbox = { image: 'rollout-farm/python', runtime: null };
-  return findCrew(config, server.redis, { run: 'r', sandbox, source, slots: null, detach });
+  const wish = { run: 'r', sandbox, source, key: null, alone: false, slots: null, detach, ...more };
+  return findCrew(config, server.redis, wish);
 }
 
 const brought = ({ realm, orders }: Crew): string[] => [realm, ...orders.map((o) => `${o.role} ${o.realm} ${o.run}`)];
@@ -68,5 +79,56 @@ describe('a run on a machine without an engine', () => {
       code: 'no_workers',
       message: expect.stringMatching(/there is none with verify slots, and none that collects$/),
     });
+  });
+});
+
+describe('a run with an AmberTrace key', () => {
+  const mine = { key: 'aaaaaaaaaaaaaaaa' };
+  const other = 'bbbbbbbbbbbbbbbb';
+  const OWN_VERIFIED = ['run.r', 'rollout run.r r', 'verify run.r r', 'collect run.r r'];
+
+  it('is the shared workers’ where those that hold it have slots for all of it, whoever else is there', async () => {
+    await there('rollout', ALL, SHARED_REALM, mine.key);
+    await there('rollout', ALL, SHARED_REALM, other);
+    await there('verify', { verify: 64 }, SHARED_REALM, mine.key);
+    await there('collect');
+    const found = await crew(['text', 'command'], 1, true, mine);
+    expect(brought(found)).toEqual(['shared']);
+    expect(found.warnings).toEqual([]);
+  });
+
+  it('brings its own where those with the slots hold another or tell of none, and says so', async () => {
+    await there('rollout', ALL, SHARED_REALM, mine.key);
+    await there('verify', { verify: 64 }, SHARED_REALM, other);
+    await there('verify', { verify: 64 });
+    await there('collect');
+    const found = await crew(['text'], 1, false, mine);
+    expect(brought(found)).toEqual(OWN_VERIFIED);
+    expect(found.warnings).toEqual([
+      'shared workers hold another AmberTrace key (bbbbbb, none that they tell of) than this command (aaaaaa): the run brings its own',
+    ]);
+    expect(await crew(['text'], 1, true, mine).catch((error) => error)).toMatchObject({
+      code: 'no_workers',
+      message: expect.stringMatching(/none with verify slots: shared workers hold another AmberTrace key/),
+      hint: expect.stringMatching(/with this command’s AMBERTRACE_API_KEY$/),
+    });
+  });
+
+  it('is nobody’s who rolls out without it, though none of its tasks is verified', async () => {
+    await there('rollout', ALL);
+    expect(brought(await crew(['guess'], 0, false, mine))).toEqual(OWN);
+    expect(await crew(['command'], 0, false, mine).catch((error) => error)).toMatchObject({
+      code: 'docker_unreachable',
+      hint: expect.stringMatching(
+        /or start .*, with this Redis and with this command’s AMBERTRACE_API_KEY \(shared workers hold another .*\(none .*\(aaaaaa\)\)$/,
+      ),
+    });
+  });
+
+  it('and a verifier that only its own workers reach has those, whoever is there', async () => {
+    await there('rollout', ALL, SHARED_REALM, mine.key);
+    await there('verify', { verify: 64 }, SHARED_REALM, mine.key);
+    await there('collect');
+    expect(brought(await crew(['text'], 1, false, { ...mine, alone: true }))).toEqual(OWN_VERIFIED);
   });
 });

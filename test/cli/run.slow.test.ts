@@ -3,10 +3,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, type TestContext } from 'vitest';
 import type { GroupRecord } from '../../src/shared/group.ts';
+import { fingerprint } from '../../src/shared/ledger/run-settings.ts';
 import type { RunStatus } from '../../src/shared/ledger/run-status.ts';
+import { announce } from '../../src/shared/presence.ts';
+import { SHARED_REALM } from '../../src/shared/realm.ts';
 import { type Command, type Ended, TestFarm } from '../support/farm.ts';
 import { filesWith } from '../support/files.ts';
 import { killAll } from '../support/processes.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { quickSpec, slowSpec } from '../support/run-specs.ts';
 import { until } from '../support/until.ts';
 
@@ -364,5 +368,22 @@ describe('farm demo', () => {
     };
     expect(manifest.state).toBe('done');
     await farm.nothingLeft();
+  });
+
+  it('leaves nothing to workers that are there, though they hold its key: they do not reach its verifier', async (context) => {
+    const server = await startRedis();
+    context.onTestFinished(() => server.close());
+    const farm = newFarm(context, { REDIS_URL: `unix://${server.place.options.path}` });
+    // Workers that never play a member: were it theirs, it would not end.
+    const seat = { realm: SHARED_REALM, key: fingerprint('at_demo_simulator') };
+    for (const [role, slots] of [
+      ['rollout', { rollout: 4, light: 16 }],
+      ['verify', { verify: 64 }],
+      ['collect', {}],
+    ] as const) {
+      const { stop } = await announce(server.redis, { ...seat, role, worker: `${role}-elsewhere`, slots });
+      context.onTestFinished(stop);
+    }
+    expect(await succeed(farm, 'demo')).toMatch(/run run-[0-9a-f]+: \d+ groups/);
   });
 });

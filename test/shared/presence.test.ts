@@ -22,6 +22,13 @@ it('shows who is there, with role and realm, until they say that they go', async
   expect(await present(server.redis)).toEqual([]);
 });
 
+it('shows whose AmberTrace key a worker holds, where it tells of one, and with no slots too', async () => {
+  const keyed: Present = { role: 'verify', realm: 'shared', worker: 'verify-2', slots: {}, key: '0123456789abcdef' };
+  const ends = [await announce(server.redis, { ...rollout, key: null }), await announce(server.redis, keyed)];
+  expect(await present(server.redis)).toEqual([rollout, keyed]);
+  for (const { stop } of ends) await stop();
+});
+
 it('forgets those who have not been heard of for a while, without their saying so', async () => {
   await server.redis.zadd('farm:workers', Date.now() - 1, 'rollout shared rollout-dead');
   await server.redis.zadd('farm:workers', Date.now() - 120_000, 'rollout shared rollout-long-dead');

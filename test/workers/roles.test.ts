@@ -1,6 +1,7 @@
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { fingerprint } from '../../src/shared/ledger/run-settings.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { present } from '../../src/shared/presence.ts';
 import { verifyRun } from '../../src/shared/store/verify-run.ts';
@@ -254,6 +255,10 @@ describe.concurrent('a rollout worker', () => {
     await until('it says why', () => farm.lines.some((line) => line.msg === 'members left alone'));
     expect((await run.status()).members).toMatchObject({ accepted: 0, in_flight: 0 });
     expect(await farm.server.redis.hget(`${runKey(run.run)}:g:0`, '0.n')).toBeNull();
+    // Whoever looks for workers knows whose it is before.
+    const [seen] = await present(farm.server.redis);
+    expect(seen).toMatchObject({ worker: seat.worker, key: fingerprint('at_another_key') });
+    expect(seen?.key).not.toBe(run.settings.keyFingerprint);
   });
 });
 

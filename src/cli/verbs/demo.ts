@@ -27,7 +27,7 @@ export async function demo(args: { json: boolean }): Promise<number> {
     const report = await runSpec(
       config,
       { spec: SPEC, runId: null, workers: null, detach: false, json: args.json },
-      { level: 'warn', environment, onOpened: () => {} },
+      { level: 'warn', environment, alone: true, onOpened: () => {} },
     );
     if (report.exit !== EXIT.ok) return report.exit;
     const store = await openStoreAddress(config.store);

@@ -9,6 +9,7 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
 import { Fleet } from '../../shared/fleet/fleet.ts';
 import type { Slots } from '../../shared/lane.ts';
+import { wantedKey } from '../../shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
 import { openLog } from '../../shared/log.ts';
 import { processIdentity } from '../../shared/process-identity.ts';
@@ -52,6 +53,8 @@ export interface RunSetting {
   level: string;
   /** For the workers, beside this process's own. */
   environment: Record<string, string>;
+  /** Its workers are its own: nobody else would reach its verifier. */
+  alone?: boolean;
   onOpened: (run: string) => void;
 }
 
@@ -99,12 +102,14 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const { redis, place, warnings } = await connectRedis(config);
   for (const warning of warnings) process.stderr.write(`farm: ${warning}\n`);
   const { workers: slots, detach } = args;
-  const wish = { run: id, sandbox: spec.sandbox, source, slots, detach };
-  const { realm, orders } = await findCrew(config, redis, wish).catch(async (error: unknown) => {
+  const key = wantedKey(spec.verifier, config.ambertraceApiKey);
+  const wish = { run: id, sandbox: spec.sandbox, source, key, alone: setting.alone ?? false, slots, detach };
+  const { realm, orders, ...crew } = await findCrew(config, redis, wish).catch(async (error: unknown) => {
     redis.disconnect();
     await store.close();
     throw error;
   });
+  for (const warning of crew.warnings) process.stderr.write(`farm: ${warning}\n`);
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
   const fleet = new Fleet(redis, place, realm);

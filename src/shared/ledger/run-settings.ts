@@ -46,6 +46,11 @@ export function fingerprint(key: string | null): string | null {
   return key === null ? null : sha256(`rollout-farm key ${key}`).slice(0, 16);
 }
 
+/** Of the key that a worker has to hold to touch a run with this verifier; null where any worker may. */
+export function wantedKey(verifier: VerifierConfig | null, key: string | null): string | null {
+  return verifier === null ? null : fingerprint(key);
+}
+
 export function writeSettings(settings: RunSettings): string {
   return JSON.stringify(settings, (_, value) => (typeof value === 'bigint' ? { $int: value.toString() } : value));
 }
