@@ -3,13 +3,16 @@ import path from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
 import { openResults } from '../../src/cli/results-reader.ts';
 import type { GroupRecord } from '../../src/shared/group.ts';
+import type { RunLedger } from '../../src/shared/ledger/run-ledger.ts';
 import { runKey } from '../../src/shared/ledger/script.ts';
 import { gunzipBounded } from '../../src/shared/store/content.ts';
 import { shardKey } from '../../src/shared/store/shard-name.ts';
 import { surveyShards } from '../../src/shared/store/shard-survey.ts';
 import { verifyRun } from '../../src/shared/store/verify-run.ts';
+import { collectRun } from '../../src/workers/collect/collect-run.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
+import { Runs } from '../../src/workers/runs.ts';
 import { type DrivenRun, FarmParts } from '../support/farm-parts.ts';
 import { GatedSandbox } from '../support/gated-sandbox.ts';
 import { refillSpec } from '../support/refill-spec.ts';
@@ -72,6 +75,31 @@ it('refills degenerate groups while their tasks have answers left, and no others
   });
   const left = await farm.server.redis.keys(`${runKey(run.run)}:*`);
   expect(left.filter((key) => key.endsWith(':spares'))).toEqual([]);
+});
+
+it('is not over for a collector that has committed, while what that called for was opened, played and closed', async (context) => {
+  const farm = await startFarm(context);
+  const { spec, groups } = specIn(farm, 1);
+  const run = await farm.drive(spec);
+  await work(farm, run);
+  const allClosed = async () =>
+    Number(await run.ledger.field('closed')) === 4 + Number(await run.ledger.field('spares'));
+  await until('all of the plan’s own are closed', allClosed);
+  const known = await new Runs(farm.server.redis, farm.config, farm.seat('collect', run.run).log).get(run.run);
+  if ('refused' in known) throw new Error(known.refused);
+  // It learns that there is no further shard, and looks at the run again when everything is closed anew.
+  const late = Object.assign(Object.create(run.ledger) as RunLedger, {
+    fixShard: async (limits: Parameters<RunLedger['fixShard']>[0]) => {
+      const fixed = await run.ledger.fixShard(limits);
+      if (fixed === null) await until('what was called for is closed', allClosed);
+      return fixed;
+    },
+  });
+  const rounds = [];
+  while (rounds.at(-1) !== 'sealed') rounds.push(await collectRun(late, known, farm.seat('collect', run.run).log));
+  expect(rounds).toEqual(['open', 'open', 'sealed']);
+  expect(await run.end).toEqual({ state: 'done' });
+  expect(await verifyRun(farm.store, run.run)).toMatchObject({ ok: true, faults: [], groups });
 });
 
 it('refills none where that is not asked for, and the plan is what it was', async (context) => {

@@ -54,19 +54,21 @@ export async function collectRun(
       'shard',
     );
   }
-  // What was just committed may have called for further groups, in place of degenerate ones.
-  if (!over || !allClosed(await ledger.fields())) return 'open';
+  // What was just committed, by us or another, may have called for further groups in place of degenerate ones: they are
+  // open now, or closed since we looked for a shard.
+  const ended = await ledger.fields();
+  if (!over || !allClosed(ended) || ended.committed !== ended.closed) return 'open';
   const document = await readDocument(known);
   await finishRun(known.store, {
     identity,
-    state: fields.state === 'cancelled' ? 'cancelled' : 'done',
+    state: ended.state === 'cancelled' ? 'cancelled' : 'done',
     spec: document.spec,
     plan: known.settings.plan,
     inputs: [document.claim],
-    link: (await ledger.field('link')) ?? null,
+    link: ended.link ?? null,
   });
   await ledger.setField('manifest', '1');
-  if (fields.state !== 'cancelled') await ledger.setState('done');
+  if (ended.state !== 'cancelled') await ledger.setState('done');
   return 'sealed';
 }
 
