@@ -13,8 +13,11 @@ if [ "${1:-}" = --hash ]; then
 fi
 work=$(mktemp -d /var/tmp/rollout-farm-base.XXXXXX)
 trap 'rm -rf --one-file-system "$work"' EXIT
+# Ubuntu has the init in universe.
+components=main
+[ "${ID:-}" = ubuntu ] && components=main,universe
 # A package that brings a daemon must not start it in a build.
-mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates,tini \
+mmdebstrap --quiet --mode=root --variant=apt --components=$components --include=ca-certificates,tini \
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
   --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
   --customize-hook='printf "#!/bin/sh\nexit 101\n" >"$1"/usr/sbin/policy-rc.d && chmod 755 "$1"/usr/sbin/policy-rc.d' \
