@@ -19,7 +19,7 @@ import { locate } from './verbs/verify-run.ts';
 export type CompletedMember = Extract<GroupRecord['members'][number], { status: 'completed' }>;
 
 export interface RecordedEpisode {
-  /** For messages: the file, or task and member. */
+  /** For messages: the file, or task and member, with the group's number where the task has several groups. */
   name: string;
   /** The trajectory's bytes, those of a run checked against their claim. Throws FarmError (exit 2). */
   load: () => Promise<Buffer>;
@@ -62,13 +62,18 @@ function recordedFile(file: string): Recording {
 
 async function* episodesOfRun(store: Store, run: string): AsyncGenerator<RecordedEpisode> {
   const places = await runPlacements(store, run);
+  // Whatever refills a group closes after it.
+  const refills = new Set<number>();
   for await (const { line } of resultsFromStore(store, run, 0)) {
     const group = groupRecordSchema.parse(JSON.parse(line));
+    const { refilled_by: refill } = group;
+    const several = refill !== undefined || refills.delete(group.group);
+    if (refill !== undefined) refills.add(refill);
     for (const member of group.members) {
       if (member.status !== 'completed') continue;
       const { trajectory: claim } = member;
       yield {
-        name: `${group.task_id}/${member.member}`,
+        name: `${group.task_id}/${member.member}${several ? ` (group ${group.group})` : ''}`,
         load: () => readContent(store, claim, places.get(claim.sha256)),
         of: { group, member },
       };
