@@ -41,13 +41,17 @@ export function* planGroups(spec: RunSpec, source: TaskSource): Iterable<Planned
   let known = new Map<GivenPlay, Written<Play>>();
   let number = 0;
   let spares = source.count;
+  let among: number[] | undefined;
   for (let round = 0; round <= spec.groups.refillDegenerate && number < spares; round++) {
-    for (const task of source.tasks(round)) {
+    const further: number[] = [];
+    for (const task of source.tasks(round, among)) {
       known = new Map(task.plays.map((given) => [given, known.get(given) ?? writePlay(given, limit)]));
-      const spare = round < spec.groups.refillDegenerate && task.more ? spares++ : null;
+      const refilled = round < spec.groups.refillDegenerate && task.more;
+      if (refilled) further.push(task.place);
       number++;
-      yield planGroup(task, known, { held: round > 0, spare });
+      yield planGroup(task, known, { held: round > 0, spare: refilled ? spares++ : null });
     }
+    among = further;
   }
 }
 

@@ -12,6 +12,7 @@ import { PlanIndex } from '../../src/shared/plan/plan-index.ts';
 import { readDocument, readHeld } from '../../src/shared/plan/reader.ts';
 import { printProblems } from '../../src/shared/spec/problem.ts';
 import { readSpec } from '../../src/shared/spec/reader.ts';
+import type { TaskSource } from '../../src/shared/spec/source.ts';
 import type { ProbeReport, Store, StoredObject, UnfinishedPut } from '../../src/shared/store/store.ts';
 
 /** A store in memory that counts, and can fail. */
@@ -60,11 +61,12 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function plan(
-  lines: string[],
-  change: Record<string, unknown> = {},
-  tasks = ['a', 'b'],
-): Promise<PlannedGroup[]> {
+async function plan(...given: Parameters<typeof read>): Promise<PlannedGroup[]> {
+  const { spec, source } = await read(...given);
+  return [...planGroups(spec, source)];
+}
+
+async function read(lines: string[], change: Record<string, unknown> = {}, tasks = ['a', 'b']) {
   const file = path.join(folder, 'spec.json');
   const spec = {
     name: 'p',
@@ -78,7 +80,7 @@ async function plan(
   await writeFile(path.join(folder, 'c.jsonl'), lines.join('\n'));
   const result = await readSpec(file, readConfig({}));
   if (!result.ok || result.kind !== 'run') throw new Error(result.ok ? 'no run' : printProblems(result.problems));
-  return [...planGroups(result.spec, result.source)];
+  return result;
 }
 
 const BIG = 'x'.repeat(20_000);
@@ -107,6 +109,22 @@ describe('planning with refills', () => {
       ['c', true, null, [2n, 3n]],
       ['a', true, null, [4n, 5n]],
     ]);
+  });
+
+  it('goes in each round only through the tasks that have more left over', async () => {
+    const lines = [...many('a', 6), ...many('b', 3), ...many('c', 4)];
+    const { spec, source } = await read(lines, { groups: { refill_degenerate: 5 } }, ['a', 'b', 'c']);
+    const asked: (readonly number[] | undefined)[] = [];
+    const watched: TaskSource = {
+      ...source,
+      tasks: (round, among) => {
+        asked.push(among);
+        return source.tasks(round, among);
+      },
+    };
+    expect([...planGroups(spec, watched)].map((group) => group.taskId)).toEqual(['a', 'b', 'c', 'a', 'c', 'a']);
+    expect(asked).toEqual([undefined, [0, 2], [0]]);
+    expect([...source.tasks(1)].map((task) => task.id)).toEqual(['a', 'c']);
   });
 
   it('plays no line a second time to refill, also with cycle', async () => {

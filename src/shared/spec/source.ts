@@ -10,6 +10,8 @@ export interface SourceTask extends Task {
   seed: bigint;
   /** One a member, the same object where members share a line; a single one where all members play the same. */
   plays: GivenPlay[];
+  /** Its place in the list. */
+  place: number;
   /** Whether its lines make one group more, of answers that no group before had. */
   more: boolean;
 }
@@ -20,8 +22,11 @@ export interface TaskSource {
   readonly environments: ReadonlySet<string>;
   /** How many tasks go to the verifier. */
   readonly verified: number;
-  /** In round 0 all; in a later one those whose lines make so many further groups, with what these play. */
-  tasks(round?: number): Iterable<SourceTask>;
+  /**
+   * In round 0 all; in a later one those whose lines make so many further groups, with what these play. `among`: the places
+   * of those that had more in the round before, so that the others are not gone through again.
+   */
+  tasks(round?: number, among?: readonly number[]): Iterable<SourceTask>;
   /** Lets go of the files' texts: whoever goes on for hours needs them no more. */
   release(): void;
 }
@@ -42,16 +47,17 @@ export function taskSource(list: TaskList, policy: Policy, seed: bigint, groupSi
     release: () => {
       held = null;
     },
-    *tasks(round = 0) {
+    *tasks(round = 0, among) {
       if (held === null) throw new Error('the tasks of a spec were let go, and are asked for');
       const { lines, policy } = held;
       const shared: GivenPlay[] = policy.kind === 'scripted' ? [{ kind: 'actions', actions: policy.actions }] : [];
-      for (let i = 0; i < count; i++) {
+      for (let at = 0; at < (among?.length ?? count); at++) {
+        const i = among?.[at] ?? at;
         const whole = policy.kind === 'scripted' ? 0 : Math.floor(linesOf(policy.assignment, i).length / groupSize);
         if (round > 0 && round >= whole) continue;
         const task = readTask(lines, i);
         const plays = policy.kind === 'scripted' ? shared : playsOf(policy, i, round, groupSize);
-        yield { ...task, seed: task.seed ?? seed, plays, more: round + 1 < whole };
+        yield { ...task, seed: task.seed ?? seed, plays, place: i, more: round + 1 < whole };
       }
     },
   };
