@@ -26,10 +26,10 @@ export async function storeGc(args: { store: string | null; dryRun: boolean; jso
       },
     });
     if (args.json) process.stdout.write(`${JSON.stringify({ ...report, dry_run: args.dryRun })}\n`);
-    const { objects, bytes, unfinishedPuts, young, claimed, foreign, refused } = report;
+    const { objects, bytes, unfinishedPuts, leftByOthers, young, claimed, foreign, refused } = report;
     process.stderr.write(
       refused === null
-        ? `farm: ${args.dryRun ? 'would remove' : 'removed'} ${objects} objects (${bytes} bytes) and ${unfinishedPuts} unfinished puts; ${claimed} are claimed, ${young} younger than a week or than an unfinished run${foreign > 0 ? `, ${foreign} not the farm’s` : ''}\n`
+        ? `farm: ${args.dryRun ? 'would remove' : 'removed'} ${objects} objects (${bytes} bytes)${leftByOthers > 0 ? `, ${leftByOthers} files that another farm left in a finished run,` : ''} and ${unfinishedPuts} unfinished puts; ${claimed} are claimed, ${young} younger than a week or than an unfinished run${foreign > 0 ? `, ${foreign} not the farm’s` : ''}\n`
         : `farm: nothing was removed: ${refused}\n`,
     );
     return refused === null ? EXIT.ok : EXIT.unsound;

@@ -1,10 +1,11 @@
-// Collects garbage in a store: objects and packs that no run claims, probes and uploads that were cut short, all only
-// when they are older than a week. Every run's claims are read first, and if one's cannot all be known nothing is
+// Collects garbage in a store: objects and packs that no run claims, probes and uploads that were cut short, what another farm
+// has left in a finished run's folder, all only when they are older than a week. Every run's claims are read first, and if one's cannot all be known nothing is
 // removed. What an unfinished run has put since it was opened stays, because its claims may be in the ledger alone. A put
 // that finds an object half that old writes it again, so what is about to be claimed is never old.
 
 import { randomBytes } from 'node:crypto';
 import pLimit from 'p-limit';
+import { leftByOthers } from './another-farm.ts';
 import { KeyMarks } from './key-marks.ts';
 import { claimedKeys, type RunRoots, runsInStore } from './run-claims.ts';
 import { manifestKey } from './shard-name.ts';
@@ -33,6 +34,8 @@ export interface GarbageReport {
   objects: number;
   bytes: number;
   unfinishedPuts: number;
+  /** Shards and indexes of other farms beside the manifests of finished runs. */
+  leftByOthers: number;
   /** Not claimed, and too young to go. */
   young: number;
   claimed: number;
@@ -57,6 +60,7 @@ export async function collectGarbage(store: Store, options: GarbageOptions): Pro
     objects: 0,
     bytes: 0,
     unfinishedPuts: 0,
+    leftByOthers: 0,
     young: 0,
     claimed: 0,
     foreign: 0,
@@ -89,6 +93,19 @@ export async function collectGarbage(store: Store, options: GarbageOptions): Pro
         await take(key, bytes, writtenAt, () => removeOld(store, key, before));
       }
     }
+  for await (const files of leftByOthers(store)) {
+    if (files.some((file) => file.writtenAt >= before)) {
+      report.young += files.length;
+      continue;
+    }
+    report.leftByOthers += files.length;
+    let removed = Promise.resolve();
+    for (const { key, bytes, writtenAt } of files)
+      await take(key, bytes, writtenAt, () => {
+        removed = removed.then(() => removeOld(store, key, before));
+        return removed;
+      });
+  }
   for await (const put of store.unfinishedPuts()) {
     if (put.begunAt >= old) continue;
     report.unfinishedPuts++;

@@ -9,6 +9,7 @@ import { CONVENTIONS } from '../group.ts';
 import { dumpJson, parseJson, toValue } from '../json/json.ts';
 import { isMap, type Value, type ValueMap } from '../json/value.ts';
 import { planRefSchema } from '../plan/plan.ts';
+import { manifestKey, shardIndexKey, shardKey } from './shard-name.ts';
 import { countsSchema, sumCounts } from './shard-record.ts';
 import type { SoundShard } from './shard-survey.ts';
 
@@ -108,6 +109,14 @@ export function parseManifest(bytes: Buffer): { manifest: Manifest } | { fault: 
   } catch (error) {
     return { fault: `is not sound JSON: ${messageOf(error)}` };
   }
+}
+
+/** Of everything in the run's folder that it promises, its own among them. */
+export function promisedKeys({ run, shards }: Manifest): Set<string> {
+  const keys = new Set([manifestKey(run)]);
+  for (const { number, sha256: digest } of shards)
+    keys.add(shardKey(run, number, digest)).add(shardIndexKey(run, number, digest));
+  return keys;
 }
 
 /** A surveyed shard as the manifest lists it. */

@@ -24,7 +24,7 @@ export interface ShardRange {
 }
 
 /** A shard is bounded where it is fixed; this only stops a forged one from filling memory. */
-const SHARD_MAX_BYTES = 512 * 1024 * 1024 - 1024;
+export const SHARD_MAX_BYTES = 512 * 1024 * 1024 - 1024;
 
 /** Groups with a seq above `afterSeq`. Ends where the committed shards end. */
 export async function* resultsFromStore(store: Store, run: string, afterSeq: number): AsyncGenerator<ResultLine> {

@@ -34,11 +34,25 @@ export function shardIndexKey(run: string, number: number, digest: string): stri
   return `${shardPrefix(run, number)}${digest}.index.json.gz`;
 }
 
-/** Number and hash of a shard's key, or null if it is not exactly one. */
-export function parseShardKey(run: string, key: string): { number: number; sha256: string } | null {
-  const match = /\/(\d{6,9})-([0-9a-f]{64})\.jsonl\.gz$/.exec(key);
+export interface ShardName {
+  number: number;
+  sha256: string;
+}
+
+/** Of a shard's key, or null if it is not exactly one. */
+export function parseShardKey(run: string, key: string): ShardName | null {
+  return parseKey(run, key, shardKey);
+}
+
+/** Of the key of a shard's index, or null if it is not exactly one. */
+export function parseShardIndexKey(run: string, key: string): ShardName | null {
+  return parseKey(run, key, shardIndexKey);
+}
+
+function parseKey(run: string, key: string, keyOf: typeof shardKey): ShardName | null {
+  const match = /\/(\d{6,9})-([0-9a-f]{64})\.[a-z.]+$/.exec(key);
   if (!match) return null;
   const number = Number(match[1]);
   const digest = match[2] as string;
-  return shardKey(run, number, digest) === key ? { number, sha256: digest } : null;
+  return keyOf(run, number, digest) === key ? { number, sha256: digest } : null;
 }

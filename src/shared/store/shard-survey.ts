@@ -144,21 +144,6 @@ export async function shardsThatFit(
   return found;
 }
 
-/** Whether somebody else has begun that run here: a shard of that number which is of another incarnation. Null or its key. */
-export async function shardOfAnother(
-  store: Store,
-  run: string,
-  number: number,
-  incarnation: string,
-): Promise<string | null> {
-  for await (const { key } of store.list(shardPrefix(run, number))) {
-    const name = parseShardKey(run, key);
-    const found = name === null ? null : await readIndex(store, run, number, name.sha256);
-    if (found !== null && found.index.run === run && found.index.incarnation !== incarnation) return key;
-  }
-  return null;
-}
-
 async function examine(
   { store, run, readShards }: Place,
   { number, sha256: digest, bytes: size }: Candidate,
@@ -204,7 +189,8 @@ async function examine(
   };
 }
 
-async function readIndex(
+/** Null if it is not there, or is no shard's index. */
+export async function readIndex(
   store: Store,
   run: string,
   number: number,

@@ -4,8 +4,9 @@
 
 import { messageOf } from '../errors.ts';
 import { placesIn } from '../plan/plan.ts';
-import { type Manifest, parseManifest } from './manifest.ts';
-import { genesis, manifestKey, nextLink, runPrefix, shardIndexKey, shardKey } from './shard-name.ts';
+import { leftByAnother } from './another-farm.ts';
+import { type Manifest, parseManifest, promisedKeys } from './manifest.ts';
+import { genesis, manifestKey, nextLink, runPrefix, shardKey } from './shard-name.ts';
 import { type Counts, sumCounts } from './shard-record.ts';
 import type { Store } from './store.ts';
 import { Account, ranges } from './verify-account.ts';
@@ -91,17 +92,22 @@ async function readManifest(account: Account, run: string): Promise<Manifest | n
 /** The run's folder holds the manifest and what it lists, and nothing else. */
 async function verifyListing(account: Account, manifest: Manifest): Promise<void> {
   const { run } = manifest;
-  const known = new Set([manifestKey(run)]);
-  for (const { number, sha256 } of manifest.shards)
-    known.add(shardKey(run, number, sha256)).add(shardIndexKey(run, number, sha256));
+  const known = promisedKeys(manifest);
   try {
     for await (const { key } of account.store.list(runPrefix(run)))
-      if (!known.has(key)) account.fault(`${key}: is not part of the run (extra, doubled or moved)`);
+      if (!known.has(key)) account.fault(`${key}: is not part of the run (${await whyThere(account, manifest, key)})`);
     for await (const folder of account.store.emptyFolders?.(runPrefix(run)) ?? [])
       account.fault(`${folder}: is an empty folder, and not part of the run`);
   } catch (error) {
     account.fault(`${runPrefix(run)}: cannot be listed: ${messageOf(error)}`);
   }
+}
+
+async function whyThere(account: Account, manifest: Manifest, key: string): Promise<string> {
+  const another = await leftByAnother(account.store, manifest, key).catch(() => null);
+  return another === null
+    ? 'extra, doubled or moved'
+    : `extra: another farm, whose run of this id is ${another}, has left it; ./farm store gc removes it once it is a week old`;
 }
 
 function verifyRanges(account: Account, manifest: Manifest): void {

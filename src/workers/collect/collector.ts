@@ -6,10 +6,11 @@ import pLimit from 'p-limit';
 import { objectKey } from '../../shared/claim.ts';
 import { EXIT, FarmError } from '../../shared/errors.ts';
 import type { RunIdentity } from '../../shared/group.ts';
+import { shardOfAnother } from '../../shared/store/another-farm.ts';
 import { checkObject, putSound } from '../../shared/store/content.ts';
 import { type BuiltShard, buildShard, type LedgerEntry } from '../../shared/store/shard.ts';
 import { type ChainLink, genesis } from '../../shared/store/shard-name.ts';
-import { type SoundShard, shardOfAnother, shardsThatFit } from '../../shared/store/shard-survey.ts';
+import { type SoundShard, shardsThatFit } from '../../shared/store/shard-survey.ts';
 import type { Store } from '../../shared/store/store.ts';
 
 const READS_AT_ONCE = 8;
@@ -81,7 +82,10 @@ export async function collectShard(
   if (other !== undefined) return adopt(ledger, run, built, other);
   await confirmObjects(store, run, built);
   // The ledger forgets these groups once the shard is committed: what the store has is all there is then.
-  for (const file of [...built.packs, built.index, built.shard]) await putSound(store, file.key, file.bytes);
+  for (const pack of built.packs) await putSound(store, pack.key, pack.bytes);
+  // All that took its time, and what is put from here on lies in the run's folder.
+  await refuseAnothers(store, identity, number);
+  for (const file of [built.index, built.shard]) await putSound(store, file.key, file.bytes);
   // Of two farms that began at once, and neither saw the other, whoever looks again after its put does.
   await refuseAnothers(store, identity, number);
   const { records, sha256, indexSha256, link, refills } = built;

@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { objectKey, packKey, sha256 } from '../../../src/shared/claim.ts';
+import { leftByOthers } from '../../../src/shared/store/another-farm.ts';
 import { openFolderStore } from '../../../src/shared/store/folder.ts';
 import { collectGarbage, GARBAGE_AGE_MS, type UnfinishedRun } from '../../../src/shared/store/garbage.ts';
 import { KeyMarks } from '../../../src/shared/store/key-marks.ts';
+import { buildShard } from '../../../src/shared/store/shard.ts';
+import { genesis } from '../../../src/shared/store/shard-name.ts';
 import type { Store } from '../../../src/shared/store/store.ts';
 import { verifyRun } from '../../../src/shared/store/verify-run.ts';
 import { collectAll, FakeLedger, finishedRun, keysOf, makeRun } from '../../support/run-fixture.ts';
@@ -154,6 +157,59 @@ describe('collecting garbage', () => {
     });
     expect(report.objects).toBe(1);
     expect(await store.head(lone)).not.toBeNull();
+  });
+
+  it('takes what another farm has left in a finished run, and nothing else that lies there', async () => {
+    const { identity, entries } = await finishedRun(store, 'one');
+    const before = await keysOf(store);
+    const shards = async (incarnation: string, run = 'one', link = genesis(run, incarnation)) =>
+      await buildShard({ ...identity, run, incarnation }, 0, link, entries);
+    const another = await shards('f'.repeat(16));
+    const lone = await shards('e'.repeat(16));
+    const own = await shards(identity.incarnation, 'one', 'f'.repeat(64));
+    const [moved, far] = [await shards('d'.repeat(16), 'other'), await shards('b'.repeat(16), 'other')];
+    const alone = await shards('c'.repeat(16));
+    const left = [another.shard, another.index, lone.index, alone.shard];
+    // Of the run's own farm, and of another run.
+    const others = [own.shard, own.index].map(({ key, bytes }) => ({ key, bytes }));
+    for (const { key, bytes } of [moved.shard, moved.index, far.shard])
+      others.push({ key: key.replace('runs/other/', 'runs/one/'), bytes });
+    for (const { key, bytes } of [...left, ...others]) await store.put(key, bytes);
+    expect(await gc()).toMatchObject({ leftByOthers: 0, refused: null });
+    const keys = left.map(({ key }) => key);
+    await age([...before, ...keys, ...others.map(({ key }) => key)], GARBAGE_AGE_MS + DAY);
+
+    const opened = { run: 'two', roots: (await makeRun(store, 'two')).finished, openedAt: Date.now() - 30 * DAY };
+    expect(await gc({ unfinished: [opened] })).toMatchObject({ leftByOthers: 0, found: [] });
+    expect((await gc({ dry: true })).found.sort()).toEqual([...keys].sort());
+    expect(await gc()).toMatchObject({ leftByOthers: 4 });
+    const there = await keysOf(store, 'runs/one/');
+    expect(there).toEqual([...before.filter((key) => key.startsWith('runs/')), ...others.map(({ key }) => key)].sort());
+  });
+
+  it('counts a shard that another farm has left once, with its index, however soon they are gone', async () => {
+    const { identity, entries } = await finishedRun(store, 'one');
+    const incarnation = 'f'.repeat(16);
+    const another = await buildShard({ ...identity, incarnation }, 0, genesis('one', incarnation), entries);
+    for (const { key, bytes } of [another.shard, another.index]) await store.put(key, bytes);
+    const shown: string[][] = [];
+    for await (const files of leftByOthers(store)) {
+      shown.push(files.map(({ key }) => key));
+      // The listing goes on between two removals.
+      await store.delete(another.index.key);
+    }
+    expect(shown).toEqual([[another.shard.key, another.index.key]]);
+  });
+
+  it('leaves another farm’s shard while its own run may still go on there', async () => {
+    const fixture = await makeRun(store, 'one');
+    const built = await buildShard(fixture.identity, 0, genesis('one', fixture.identity.incarnation), fixture.entries);
+    for (const { key, bytes } of [...built.packs, built.index, built.shard]) await store.put(key, bytes);
+    const all = await keysOf(store);
+    await age(all, GARBAGE_AGE_MS + DAY);
+    const { plan, inputs } = fixture.finished;
+    await gc({ unfinished: [{ run: 'one', roots: { plan, inputs }, openedAt: Date.now() }] });
+    expect(await keysOf(store)).toEqual(all);
   });
 
   it('takes puts that were cut short', async () => {

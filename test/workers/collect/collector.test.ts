@@ -5,6 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { objectKey, sha256 } from '../../../src/shared/claim.ts';
 import { openFolderStore } from '../../../src/shared/store/folder.ts';
+import { collectGarbage } from '../../../src/shared/store/garbage.ts';
 import { buildShard } from '../../../src/shared/store/shard.ts';
 import { genesis, shardIndexKey, shardKey } from '../../../src/shared/store/shard-name.ts';
 import { surveyShards } from '../../../src/shared/store/shard-survey.ts';
@@ -265,28 +266,43 @@ describe('two farms on one store, with one run id', () => {
     expect((await verifyRun(store, 'r')).faults).toEqual([]);
   });
 
-  it('that began at once have one run between them at most, whichever is faster', async () => {
-    const { store, fixture } = await newRun();
-    const farms = [fixture, another(fixture)] as const;
-    const ledgers = farms.map((farm) => new FakeLedger(farm.entries)) as [FakeLedger, FakeLedger];
-    const [atPut, go] = [gate(), gate()];
-    const slower = Object.assign(Object.create(store) as Store, {
-      put: async (key: string, bytes: Uint8Array) => {
-        atPut.open();
-        await go.opened;
-        await store.put(key, bytes);
-      },
-    });
-    const late = collectAll(slower, farms[1], ledgers[1]).catch((error: unknown) => error);
-    // The slower one has looked, and found nobody.
-    await atPut.opened;
-    await collectShard(store, ledgers[0], farms[0].identity, BOUNDS);
-    go.open();
-    expect(await late).toMatchObject({ code: 'run_of_another' });
-    expect(ledgers[1].shards).toBe(0);
-    await collectAndFinish(store, farms[0], ledgers[0]);
-    expect((await verifyRun(store, 'r')).faults).toEqual([]);
-  });
+  it.each([
+    ['pack', /^objects\/packs/, 0],
+    ['index', /index\.json\.gz$/, 2],
+    // The faster one takes the index for a stray.
+    ['shard', /jsonl\.gz$/, 1],
+  ])(
+    'that began at once have one run between them, whichever is faster: the slower one is at its %s',
+    async (_, when, left) => {
+      const { store, fixture } = await newRun();
+      const farms = [fixture, another(fixture)] as const;
+      const ledgers = farms.map((farm) => new FakeLedger(farm.entries)) as [FakeLedger, FakeLedger];
+      const [atPut, go] = [gate(), gate()];
+      const slower = Object.assign(Object.create(store) as Store, {
+        put: async (key: string, bytes: Uint8Array) => {
+          if (when.test(key)) {
+            atPut.open();
+            await go.opened;
+          }
+          await store.put(key, bytes);
+        },
+      });
+      const late = collectAll(slower, farms[1], ledgers[1]).catch((error: unknown) => error);
+      // The slower one has looked, and found nobody.
+      await atPut.opened;
+      await collectAndFinish(store, farms[0], ledgers[0]);
+      go.open();
+      expect(await late).toMatchObject({ code: 'run_of_another' });
+      expect(ledgers[1].shards).toBe(0);
+      // What it had put by then is named for what it is, and goes.
+      const { faults } = await verifyRun(store, 'r');
+      const whose = `run of this id is ${farms[1].identity.incarnation}.* store gc`;
+      expect(faults).toEqual(Array(left).fill(expect.stringMatching(whose)));
+      const report = { unfinished: [], dry: false, onGarbage: () => {}, ageMs: -60_000 };
+      expect(await collectGarbage(store, report)).toMatchObject({ leftByOthers: left, refused: null });
+      expect((await verifyRun(store, 'r')).faults).toEqual([]);
+    },
+  );
 
   it('the second to finish is told, and the first one’s promise stands', async () => {
     const { store, fixture } = await newRun();
