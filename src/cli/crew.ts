@@ -3,7 +3,8 @@
 
 import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
-import { laneOf, type MemberLane, type Slots } from '../shared/lane.ts';
+import type { MemberLane, Slots } from '../shared/lane.ts';
+import { holding, lanesOf, lanesWithout, shortKey } from '../shared/manning.ts';
 import { type Present, present } from '../shared/presence.ts';
 import { privateRealm, SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -40,8 +41,7 @@ export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Pr
   const { run, sandbox, source, key, alone, slots, detach } = wish;
   const shared = alone ? [] : (await present(redis)).filter((one) => one.realm === SHARED_REALM);
   const lanes = lanesOf(source);
-  const fitting = shared.filter((one) => key === null || one.key === key);
-  const unmanned = lanesWithout(fitting, lanes);
+  const unmanned = lanesWithout(holding(shared, key), lanes);
   const misfit = key === null ? null : misfitOf(shared, unmanned, key);
   const collected = shared.some((one) => one.role === 'collect');
   if (detach && !(unmanned.length === 0 && collected)) {
@@ -70,26 +70,11 @@ export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Pr
 function misfitOf(shared: readonly Present[], unmanned: readonly MemberLane[], key: string): string | null {
   const others = shared.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
   if (others.length === 0) return null;
-  const held = new Set(others.map((one) => (one.key ? shortKey(one.key) : 'none that they tell of')));
+  const held = new Set(others.map((one) => shortKey(one.key)));
   return `shared workers hold another AmberTrace key (${[...held].sort().join(', ')}) than this command (${shortKey(key)})`;
 }
 
 function holdingOf(key: string | null, misfit: string | null = null): string {
   const why = misfit === null ? '' : ` (${misfit})`;
   return key === null ? '' : ` and with this command’s AMBERTRACE_API_KEY${why}`;
-}
-
-/** As the metrics show one. */
-function shortKey(key: string): string {
-  return key.slice(0, 6);
-}
-
-/** Where the run's members wait for slots. */
-function lanesOf({ environments, verified }: CrewWish['source']): ReadonlySet<MemberLane> {
-  return new Set([...[...environments].map(laneOf), ...(verified > 0 ? (['verify'] as const) : [])]);
-}
-
-/** Those in which nobody has a slot. */
-export function lanesWithout(workers: readonly Present[], lanes: Iterable<MemberLane>): MemberLane[] {
-  return [...lanes].filter((lane) => !workers.some((one) => (one.slots[lane] ?? 0) > 0));
 }

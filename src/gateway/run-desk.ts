@@ -5,8 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { openRun } from '../producer/open-run.ts';
 import type { Config } from '../shared/config.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
+import { wantedKey } from '../shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
+import { holding, lanesOf, lanesWithout, shortKey } from '../shared/manning.ts';
 import { present, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
@@ -82,7 +84,7 @@ export class RunDesk {
     return await this.status(run);
   }
 
-  private async refuseWithoutWorkers({ source }: SubmittedSpec): Promise<void> {
+  private async refuseWithoutWorkers({ spec, source }: SubmittedSpec): Promise<void> {
     const { redis, config } = this.options;
     if (source.verified > 0 && config.ambertraceApiKey === null)
       throw new HttpProblem(
@@ -91,19 +93,29 @@ export class RunDesk {
         'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY',
         'start the gateway with the platform’s key in its environment',
       );
-    const missing = await missingRoles(redis, source.verified > 0);
-    if (missing.length > 0)
-      throw new HttpProblem(
-        503,
-        'no_workers',
-        `there is no worker for ${missing.join(', ')}`,
-        'start ./farm up, or ./farm worker ROLE, on the same Redis',
-        { 'retry-after': '5' },
-      );
+    const shared = (await present(redis)).filter((one) => one.realm === SHARED_REALM);
+    const key = wantedKey(spec.verifier, config.ambertraceApiKey);
+    const unmanned = lanesWithout(holding(shared, key), lanesOf(source));
+    const missing: RoleName[] = [...new Set(unmanned.map((lane) => (lane === 'verify' ? 'verify' : 'rollout')))];
+    if (!shared.some((one) => one.role === 'collect')) missing.push('collect');
+    if (missing.length === 0) return;
+    const others = shared.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
+    const held = [...new Set(others.map((one) => shortKey(one.key)))].sort().join(', ');
+    const why =
+      key === null || others.length === 0
+        ? ''
+        : ` with this gateway’s AmberTrace key (${shortKey(key)}; theirs: ${held})`;
+    throw new HttpProblem(
+      503,
+      'no_workers',
+      `there is no worker for ${missing.join(', ')}${why}`,
+      'start ./farm up, or ./farm worker ROLE, on the same Redis, with slots for the spec’s environments',
+      { 'retry-after': '5' },
+    );
   }
 }
 
-/** Roles that a run needs and no live worker of the shared realm has. */
+/** Roles that runs need and no live worker of the shared realm has. */
 export async function missingRoles(redis: Redis, verified: boolean): Promise<RoleName[]> {
   const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
   const wanted: RoleName[] = ['rollout', 'collect', ...(verified ? ['verify' as const] : [])];

@@ -114,6 +114,52 @@ describe('submitting a run', () => {
     expect((await call(`${gateway.url}/v1/runs/early`)).status).toBe(404);
   });
 
+  const verified = {
+    tasks: [{ id: 'q', env: 'text', config: {}, prompt: 'May this be?', metadata: { gold: 'permit' } }],
+    policy: { kind: 'scripted', actions: ['yes'] },
+  };
+  const boxed = {
+    tasks: [{ id: 'b', env: 'command', config: { files: {}, task: 'Say hi.', expected_stdout: 'hi' } }],
+    policy: { kind: 'scripted', actions: [['echo', 'hi']] },
+  };
+  const domain = (base_url: string) => ({
+    domain: { platform_id: 1, base_url, query_template: 'May this be? {facts}', parser: 'json_block' },
+  });
+  const presences: { why: string; slots: object; key?: string; body: (baseUrl: string) => object; says: RegExp }[] = [
+    {
+      why: 'none that has slots for its boxes',
+      slots: { light: 4 },
+      body: () => boxed,
+      says: /^there is no worker for rollout$/,
+    },
+    {
+      why: 'none that holds the gateway’s key',
+      slots: { rollout: 4, light: 4, verify: 4 },
+      key: 'b'.repeat(16),
+      body: (url) => ({ ...verified, ...domain(url) }),
+      says: /^there is no worker for rollout, verify with this gateway’s AmberTrace key \([0-9a-f]{6}; theirs: bbbbbb\)$/,
+    },
+    {
+      why: 'none that tells of its key',
+      slots: { rollout: 4, light: 4, verify: 4 },
+      body: (url) => ({ ...verified, ...domain(url) }),
+      says: /theirs: none that they tell of\)$/,
+    },
+  ];
+  test.for(presences)('with workers, and $why, it is refused before it waits', async ({ slots, key, body, says }) => {
+    await start({ workers: false });
+    const { redis } = gateway.redis;
+    const seat = { realm: SHARED_REALM, slots, ...(key === undefined ? {} : { key }) };
+    const there = [
+      await announce(redis, { ...seat, role: 'rollout', worker: 'w-1' }),
+      await announce(redis, { ...seat, slots: {}, role: 'collect', worker: 'w-2' }),
+    ];
+    const { status, json } = await submit(spec(1, body(simulator.baseUrl)));
+    await Promise.all(there.map((one) => one.stop()));
+    expect([status, json.error?.code], JSON.stringify(json)).toEqual([503, 'no_workers']);
+    expect(json.error.message).toMatch(says);
+  });
+
   test('as JSON, as YAML, or beside its id; the gateway drives it to its end', { timeout: 40_000 }, async () => {
     await start({ workers: true });
     const first = await submit(spec(3), '?run_id=by-query');
@@ -231,7 +277,7 @@ describe('readiness', () => {
     const { redis } = gateway.redis;
     const seats: { stop(): Promise<void> }[] = [];
     const seat = async (role: RoleName, realm = SHARED_REALM): Promise<void> => {
-      seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}`, slots: {} }));
+      seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}`, slots: { light: 1, verify: 1 } }));
     };
     await seat('rollout', 'run.another');
     expect(await ready()).toMatchObject({
