@@ -3,9 +3,9 @@
 
 import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
-import type { MemberLane, Slots } from '../shared/lane.ts';
-import { holding, lanesOf, lanesWithout, shortKey } from '../shared/manning.ts';
-import { type Present, present } from '../shared/presence.ts';
+import type { Slots } from '../shared/lane.ts';
+import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
+import { present } from '../shared/presence.ts';
 import { privateRealm, SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
@@ -42,7 +42,7 @@ export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Pr
   const shared = alone ? [] : (await present(redis)).filter((one) => one.realm === SHARED_REALM);
   const lanes = lanesOf(source);
   const unmanned = lanesWithout(holding(shared, key), lanes);
-  const misfit = key === null ? null : misfitOf(shared, unmanned, key);
+  const misfit = misfitOf(otherKeys(shared, unmanned, key), key);
   const collected = shared.some((one) => one.role === 'collect');
   if (detach && !(unmanned.length === 0 && collected)) {
     const missing = [...unmanned.map((lane) => `with ${lane} slots`), ...(collected ? [] : ['that collects'])];
@@ -67,11 +67,9 @@ export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Pr
 }
 
 /** What is to be said where workers have the slots, and only their key does not fit. */
-function misfitOf(shared: readonly Present[], unmanned: readonly MemberLane[], key: string): string | null {
-  const others = shared.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
-  if (others.length === 0) return null;
-  const held = new Set(others.map((one) => shortKey(one.key)));
-  return `shared workers hold another AmberTrace key (${[...held].sort().join(', ')}) than this command (${shortKey(key)})`;
+function misfitOf(held: readonly string[], key: string | null): string | null {
+  if (held.length === 0) return null;
+  return `shared workers hold another AmberTrace key (${held.join(', ')}) than this command (${shortKey(key)})`;
 }
 
 function holdingOf(key: string | null, misfit: string | null = null): string {

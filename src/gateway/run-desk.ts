@@ -8,7 +8,7 @@ import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { wantedKey } from '../shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
-import { holding, lanesOf, lanesWithout, shortKey } from '../shared/manning.ts';
+import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
 import { present, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
@@ -99,12 +99,8 @@ export class RunDesk {
     const missing: RoleName[] = [...new Set(unmanned.map((lane) => (lane === 'verify' ? 'verify' : 'rollout')))];
     if (!shared.some((one) => one.role === 'collect')) missing.push('collect');
     if (missing.length === 0) return;
-    const others = shared.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
-    const held = [...new Set(others.map((one) => shortKey(one.key)))].sort().join(', ');
-    const why =
-      key === null || others.length === 0
-        ? ''
-        : ` with this gateway’s AmberTrace key (${shortKey(key)}; theirs: ${held})`;
+    const held = otherKeys(shared, unmanned, key).join(', ');
+    const why = held === '' ? '' : ` with this gateway’s AmberTrace key (${shortKey(key)}; theirs: ${held})`;
     throw new HttpProblem(
       503,
       'no_workers',

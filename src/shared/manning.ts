@@ -19,6 +19,13 @@ export function holding(workers: readonly Present[], key: string | null): Presen
   return workers.filter((one) => key === null || one.key === key);
 }
 
+/** Keys, as people see them, of workers that have slots which nobody has with the wanted key; none where none is needed. */
+export function otherKeys(workers: readonly Present[], unmanned: readonly MemberLane[], key: string | null): string[] {
+  if (key === null) return [];
+  const others = workers.filter((one) => one.key !== key && lanesWithout([one], unmanned).length < unmanned.length);
+  return [...new Set(others.map((one) => shortKey(one.key)))].sort();
+}
+
 /** A fingerprint as people see it, in the metrics too. */
 export function shortKey(key: string | null | undefined): string {
   return key?.slice(0, 6) ?? 'none that they tell of';
