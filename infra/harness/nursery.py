@@ -1,7 +1,7 @@
 """The nursery: a prepared interpreter, uid 0, that forks a judge and a candidate for each grade and runs nothing else.
 
 A grade's message is read once the candidate has been forked, and never by a nursery that stays, so that no check's token
-or file name lies in the memory that a candidate is a copy of. A nursery for one grade becomes its judge.
+or file name lies in the memory that a candidate is a copy of. A nursery whose grade is its last becomes the judge.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CONTROL = 3
 _MESSAGE_BYTES = (1 << 20) + 4
+# In the last byte of a message's length: there may be another grade after this one.
+_STAY = 0x80
 _CHANNEL = 1000
 _RESULT = 1001
 # What makes a grade cheap that is one of many (`check.warm`); one alone loads what it needs. Not `random`, `threading`
@@ -40,11 +42,9 @@ def main() -> None:
         __import__(name)
     _freeze(warm)
     control.send(b"R")
-    if not warm:
-        if control.recv(1, _socket.MSG_PEEK):
-            _become_judge(control)
-        return
-    while control.recv(1, _socket.MSG_PEEK):
+    while head := control.recv(4, _socket.MSG_PEEK | _socket.MSG_WAITALL):
+        if not head[-1] & _STAY:
+            return _become_judge(control)
         try:
             child = os.fork()
         except OSError as error:
@@ -106,7 +106,7 @@ def _start(control: Any) -> None:
 
 
 def _become_judge(control: Any) -> None:
-    """A nursery for one grade is the judge itself, once the candidate's process is there: two forks less."""
+    """A nursery whose grade is its last is the judge itself, once the candidate's process is there: two forks less."""
     try:
         ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
         child = os.fork()
@@ -158,13 +158,13 @@ def _guarded(entry: Any, *rest: Any) -> None:
 
 
 def _receive(socket: Any) -> Tuple[bytes, List[int]]:
-    """`u32 LE length, bytes`, the descriptors with the first of them."""
+    """`u32 LE length, bytes`, the descriptors with the first of them; bit 31 of the length is not of it."""
     data, extra, _, _ = socket.recvmsg(_MESSAGE_BYTES, _socket.CMSG_SPACE(16 * 4))
     fds: List[int] = []
     for level, kind, content in extra:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             fds += [int.from_bytes(content[at : at + 4], sys.byteorder) for at in range(0, len(content) - 3, 4)]
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "little"):
+    while len(data) < 4 or len(data) < 4 + (int.from_bytes(data[:4], "little") & 0x7FFFFFFF):
         more = socket.recv(_MESSAGE_BYTES)
         if not more:
             raise ConnectionError(104, "the message ended early")

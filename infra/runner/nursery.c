@@ -170,9 +170,9 @@ static int receive(uint8_t *to, size_t size, uint64_t end) {
   return 0;
 }
 
-static int hand_over(const uint8_t *task, uint32_t size, const int *fds, uint64_t end) {
+static int hand_over(const uint8_t *task, uint32_t size, int stay, const int *fds, uint64_t end) {
   uint8_t head[4];
-  put_u32(head, size);
+  put_u32(head, size | (uint32_t)stay << 31);
   for (size_t done = 0; done < 4 + (size_t)size;) {
     int error = await(POLLOUT, end);
     if (error != 0) return error;
@@ -242,7 +242,7 @@ void run_grade(const struct frame *frame) {
   job.start = now_us();
   uint64_t answer_by = job.start + ANSWER_MS * 1000ULL;
   int fds[4] = {job.in[0], job.out[OUT][1], job.out[ERR][1], job.out[RESULT][1]};
-  if (error == 0) error = hand_over(task, size, fds, answer_by);
+  if (error == 0) error = hand_over(task, size, job.keep != 0, fds, answer_by);
   if (error == 0) error = receive(pids, sizeof pids, answer_by);
   int refused = 0;
   if (error == 0) {

@@ -183,7 +183,7 @@ static int left_in(int which) {
 }
 
 // Sockets of the box, connections that close included, as the kernel counts them for this network: its tables would list
-// them, but searching them takes milliseconds. The nursery has some of its own, none of them on the network.
+// them, but searching them takes milliseconds. A nursery that waits for its next grade has the two ends of its control socket.
 static int sockets(void) {
   static const char *const files[] = {"/proc/net/sockstat", "/proc/net/sockstat6"};
   char line[256];
@@ -198,7 +198,7 @@ static int sockets(void) {
     }
     fclose(list);
   }
-  return nursery != 0 || of_network > 0 ? of_network : all;
+  return of_network > 0 ? of_network : all - (nursery != 0 ? 2 : 0);
 }
 
 // Keys belong to an uid and not to a process.

@@ -89,7 +89,7 @@ export interface Check {
   /** Paths of the task's own files. */
   own: readonly string[];
   task: TaskFacts;
-  /** The interpreter stays for the next grade in the same box. */
+  /** The interpreter loads common modules ahead, and stays for the next grade in the same box. */
   warm: boolean;
   timeoutMs: number;
   outputBytes: number;
@@ -150,8 +150,9 @@ export interface Box {
   /** Runs one command in the work folder. When it ends, by itself or not, everything it left running is killed before this returns. */
   run(command: Command): Promise<CommandResult>;
   /** Empties the box, lays the check's files and grades by them: everything that ran before is dead by then, everything
-   *  that the grade started is dead before this returns. */
-  grade(check: Check): Promise<Grade>;
+   *  that the grade started is dead before this returns. `recycled`: there may be others in this box, and the interpreter
+   *  that serves grades is kept for them, as it started. */
+  grade(check: Check, recycled?: boolean): Promise<Grade>;
   /** Regular files under the work folder (relative POSIX paths, code-point order), read without following links. */
   read(caps: { maxBytes: number; maxEntries: number }): Promise<Listing>;
   /** Kills everything and empties the work folder, /tmp and shared memory. Throws BoxLost if anything survived: the box must then be closed. */

@@ -108,6 +108,9 @@ const BOX = [
   ...['--tmpfs', '/work:uid=20000,gid=20000,mode=0755,size=64m', '--tmpfs', '/judge:uid=20001,gid=20001,mode=0700'],
 ];
 
+/** What the two processes of a grade are forked from: an interpreter of their own, one that has served others, one that is also warm. */
+export type Nursery = 'once' | 'kept' | 'warm';
+
 export class GradeBox {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
@@ -125,8 +128,8 @@ export class GradeBox {
     this.tell({ harness, runner: readFileSync(path.join(CASES, 'runner.py'), 'utf8') });
   }
 
-  async grade(given: GradeCase, warm: boolean): Promise<Graded> {
-    this.tell({ ...given, warm });
+  async grade(given: GradeCase, nursery: Nursery): Promise<Graded> {
+    this.tell({ ...given, nursery });
     const line = await this.lines.next();
     if (line.done) throw new Error(`the box ended: ${this.complaints}`);
     return JSON.parse(line.value) as Graded;

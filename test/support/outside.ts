@@ -60,7 +60,11 @@ export class OutsideView {
     const seen = JSON.parse(value) as Outside & { error?: string };
     if (seen.error !== undefined) throw new Error(seen.error);
     const { Processes } = await askEngine<{ Processes: string[][] }>(`/containers/${container}/top`);
-    if (Processes.length !== 1) seen.left.push(...Processes.map((one) => `process by the engine: ${one.join(' ')}`));
+    // user, pid, parent, share of a processor, start, terminal, time, command
+    if (Processes.length !== 1)
+      seen.left.push(
+        ...Processes.map((one) => `by the engine: ${one[0]} ${one[1]} ${one[2]} ${one.slice(7).join(' ')}`),
+      );
     return seen;
   }
 

@@ -2,7 +2,7 @@
 // process, and no forgery passes. The cases are data: test/fixtures/grades.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GradeBox, type GradeCase, gradeCases } from '../../support/grade-cases.ts';
+import { GradeBox, type GradeCase, gradeCases, type Nursery } from '../../support/grade-cases.ts';
 
 let box: GradeBox;
 beforeAll(() => {
@@ -12,27 +12,35 @@ afterAll(() => box.close());
 
 const named = (cases: GradeCase[]): [string, GradeCase][] => cases.map((one) => [one.id, one]);
 
-async function expectGrade(one: GradeCase, warm: boolean): Promise<void> {
-  const graded = await box.grade(one, warm);
+async function expectGrade(one: GradeCase, nursery: Nursery): Promise<void> {
+  const graded = await box.grade(one, nursery);
   expect({ passed: graded.passed, graded }).toMatchObject({ passed: one.passes });
   // A judge takes in 16 MB a message and holds no more than a few of them.
   expect(graded.memory).toBeLessThan(256 * 1024 * 1024);
 }
 
-describe('honest checks, in a nursery kept warm', () => {
-  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, true));
+describe('honest checks, in a nursery of their own', () => {
+  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'once'));
 });
 
-describe('honest checks, in a nursery of their own', () => {
-  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, false));
+describe('honest checks, in a nursery that has served others', () => {
+  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'kept'));
+});
+
+describe('honest checks, in a nursery kept warm', () => {
+  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
 });
 
 describe('forgeries', () => {
-  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, true));
+  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
+});
+
+describe('forgeries, in a nursery that is only kept', () => {
+  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, 'kept'));
 });
 
 describe('in process, with a completion proof', () => {
-  it.each(named(gradeCases('in-process.cases')))('%s', (_, one) => expectGrade(one, true));
+  it.each(named(gradeCases('in-process.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
 });
 
 describe('what a grade says of its end', () => {
@@ -46,7 +54,7 @@ describe('what a grade says of its end', () => {
     ['nor is its SystemExit', 'import sys\nsys.exit(0)', { completed: false, why: /SystemExit/ }],
     ['what could not cross is told', 'def double(n): return "x" * 40_000_000', { refused: /40000\d+ bytes/ }],
   ])('%s', async (_, text, expected) => {
-    const { result } = await box.grade(solution(text), true);
+    const { result } = await box.grade(solution(text), 'warm');
     for (const [key, value] of Object.entries(expected)) {
       const found = result[key as keyof typeof result];
       if (value instanceof RegExp) expect(found).toMatch(value);
@@ -56,6 +64,6 @@ describe('what a grade says of its end', () => {
 
   it('a module that the image has not starts nothing', async () => {
     const absent = gradeCases('in-process.cases').find((one) => one.module === 'nosuchmodule')!;
-    expect(await box.grade(absent, true)).toMatchObject({ errno: 2, result: {} });
+    expect(await box.grade(absent, 'warm')).toMatchObject({ errno: 2, result: {} });
   });
 });

@@ -28,7 +28,7 @@ export interface GradePlace {
   clean: boolean;
 }
 
-export async function gradeInBox(link: Link, check: Check, place: GradePlace): Promise<Grade> {
+export async function gradeInBox(link: Link, check: Check, place: GradePlace, recycled: boolean): Promise<Grade> {
   check.signal?.throwIfAborted();
   const command = commandOf(check);
   const launch = checkLaunch(command, '/work', place.path);
@@ -63,7 +63,7 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace): P
   const task = taskFor(check, place.users, place.path, token);
   const prepared = new Preparation(link, place.clean, harness, nursery, wired);
   place.clean = false;
-  const start = { type: 'G' as const, parts: [Buffer.of(check.warm ? 1 : 0), ...nursery, task] };
+  const start = { type: 'G' as const, parts: [Buffer.of(check.warm || recycled ? 1 : 0), ...nursery, task] };
   const ended = await runToEnd(link, command, start, prepared);
   if (prepared.lost !== null) throw prepared.lost;
   place.laid = true;

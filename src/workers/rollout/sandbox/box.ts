@@ -134,8 +134,8 @@ export class RunnerBox implements Box {
     });
   }
 
-  grade(check: Check): Promise<Grade> {
-    return this.#oneByOne(() => gradeInBox(this.#link, check, this.#gradePlace));
+  grade(check: Check, recycled = false): Promise<Grade> {
+    return this.#oneByOne(() => gradeInBox(this.#link, check, this.#gradePlace, recycled));
   }
 
   read(caps: { maxBytes: number; maxEntries: number }): Promise<Listing> {

@@ -45,8 +45,8 @@ export class Harness {
   }
 }
 
-/** The interpreter's arguments: no user's site, and nothing else that differs from a plain start. One that is to stay is
- *  told so: what it imports ahead is imported once, which for a single grade would be lost. */
+/** The interpreter's arguments: no user's site, and nothing else that differs from a plain start. A warm one
+ *  is told so: what it imports ahead is imported once, which for a single grade would be lost. */
 export function nurseryCommand(interpreter: string, warm: boolean): string[] {
   return [interpreter, '-s', `/farm/${FOLDER}/main.py`, ...(warm ? ['warm'] : [])];
 }

@@ -48,7 +48,7 @@ export class LentBox implements Box {
   }
 
   async grade(check: Check): Promise<Grade> {
-    const grade = await this.#use(() => this.#box.grade(check));
+    const grade = await this.#use(() => this.#box.grade(check, this.isolation === 'recycled'));
     if (grade.status === 'not_laid' && grade.reason === 'escape') this.#sound = false;
     return grade;
   }

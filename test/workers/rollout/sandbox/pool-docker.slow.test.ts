@@ -82,7 +82,10 @@ describe('a pool over the engine', () => {
     await second.close();
   });
 
-  test('hands a box on with its prepared interpreter, which the next grade finds as it was', async () => {
+  test.each([
+    ['prepared', true],
+    ['plain', false],
+  ])('hands a box on with its %s interpreter, which the next grade finds as it was', async (_, warm) => {
     const pool = poolOver(null, { ahead: 0 });
     onTestFinished(() => pool.close());
     for (let turn = 0; turn < 4; turn += 1) {
@@ -90,7 +93,7 @@ describe('a pool over the engine', () => {
       const spoil = turn === 1 ? 'import builtins\nbuiltins.AssertionError = ValueError\n' : '';
       const wrong = turn === 2;
       const solution = `${spoil}${wrong ? DOUBLE.replace('2 * n', '3 * n') : DOUBLE}`;
-      const grade = graded(await box.grade(checkOf(solution, { kind: 'in-process', warm: true })));
+      const grade = graded(await box.grade(checkOf(solution, { kind: 'in-process', warm })));
       expect({ turn, passed: grade.passed }).toEqual({ turn, passed: !wrong });
       await box.close();
       expect(await containersOf(farm)).toHaveLength(1);
