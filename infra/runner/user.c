@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RESET_ON_FORK = 1, SHORT_TURN_NS = 100000, LONG_TURN_NS = 10000000 };
+enum { RESET_ON_FORK = 1, SHORT_TURN_NS = 100000 };
 
 int child_signals = -1;
 static int no_statx;  // a kernel that knows the call but not its flags, so that nobody falls back by himself
@@ -117,7 +117,6 @@ static void close_calls(void) {
 
 // What holds for everything that is started here, the nursery and what it forks included.
 void bounds(void) {
-  turns(LONG_TURN_NS, 0);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, settings.file_bytes);
   limit(RLIMIT_NOFILE, 1024);
