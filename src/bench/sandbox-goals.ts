@@ -1,4 +1,4 @@
-// The figures beside what they are to reach (issue 5): each goal with its ratio, whatever it turns out to be.
+// The figures beside what they are to reach: each goal with its ratio, whatever it turns out to be.
 
 import type { Latency } from './percentile.ts';
 import type { Row } from './sandbox-cells.ts';
