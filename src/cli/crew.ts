@@ -6,7 +6,7 @@ import { missingError } from '../shared/errors.ts';
 import type { Slots } from '../shared/lane.ts';
 import { keyChanged, type RunKey } from '../shared/ledger/key-of-run.ts';
 import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
-import { present } from '../shared/presence.ts';
+import { presentIn } from '../shared/presence.ts';
 import { privateRealm, SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
@@ -43,7 +43,7 @@ export interface CrewWish {
 export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Promise<Crew> {
   const { run, sandbox, source, alone, slots, detach } = wish;
   const key = wish.key.wanted;
-  const shared = alone ? [] : (await present(redis)).filter((one) => one.realm === SHARED_REALM);
+  const shared = alone ? [] : await presentIn(redis, SHARED_REALM);
   const lanes = lanesOf(source);
   const unmanned = lanesWithout(holding(shared, key), lanes);
   if (unmanned.length > 0 && key !== null && key !== wish.key.held) throw keyChanged(run, wish.key);

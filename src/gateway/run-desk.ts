@@ -9,7 +9,7 @@ import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
 import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
-import { present, type RoleName } from '../shared/presence.ts';
+import { presentIn, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -94,7 +94,7 @@ export class RunDesk {
         'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY',
         'start the gateway with the platform’s key in its environment',
       );
-    const shared = (await present(redis)).filter((one) => one.realm === SHARED_REALM);
+    const shared = await presentIn(redis, SHARED_REALM);
     const unmanned = lanesWithout(holding(shared, wanted), lanesOf(source));
     const missing: RoleName[] = [...new Set(unmanned.map((lane) => (lane === 'verify' ? 'verify' : 'rollout')))];
     if (!shared.some((one) => one.role === 'collect')) missing.push('collect');
@@ -114,7 +114,7 @@ export class RunDesk {
 
 /** Roles that runs need and no live worker of the shared realm has. */
 export async function missingRoles(redis: Redis, verified: boolean): Promise<RoleName[]> {
-  const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
+  const roles = new Set((await presentIn(redis, SHARED_REALM)).map((one) => one.role));
   const wanted: RoleName[] = ['rollout', 'collect', ...(verified ? ['verify' as const] : [])];
   return wanted.filter((role) => !roles.has(role));
 }
