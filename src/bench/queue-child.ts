@@ -64,7 +64,7 @@ async function drive(run: string, specFile: string, heapAt: number[]): Promise<v
     store,
     realm,
     owner,
-    ambertraceKey: null,
+    key: null,
   });
   const { groups, groupSize } = opened.settings.plan;
   const queue = new MemberQueue(place, realm);

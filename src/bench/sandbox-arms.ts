@@ -27,6 +27,8 @@ export interface SandboxArm {
   slot(first: Item): Promise<Slot>;
 }
 
+/** An engine that does not say what it has is not asked for longer. */
+const ENGINE_MS = 30_000;
 const LABEL = 'rollout-farm.bench';
 const FOUND = `{{.ID}} {{.Label "${LABEL}"}}`;
 /** The usual Python of the system: a shim in front of it would be measured too. */
@@ -277,8 +279,9 @@ function command(program: string, args: readonly string[], step: Step | null, cw
 }
 
 /** Containers of the arms that are not ours: those of benchmarks of which `gone` says so. */
-export async function removeBenchContainers(gone: (id: string) => boolean): Promise<void> {
-  const asked = promisify(execFile)('docker', ['ps', '-a', '--filter', `label=${LABEL}`, '--format', FOUND]);
+export async function removeBenchContainers(gone: (id: string) => boolean, signal?: AbortSignal): Promise<void> {
+  const bounds = { timeout: ENGINE_MS, killSignal: 'SIGKILL' as const, ...(signal ? { signal } : {}) };
+  const asked = promisify(execFile)('docker', ['ps', '-a', '--filter', `label=${LABEL}`, '--format', FOUND], bounds);
   const { stdout } = await asked.catch(() => ({ stdout: '' }));
   const found = stdout.split('\n').map((line) => line.split(' '));
   const left = found.flatMap(([container, id]) => (container && id && gone(id) ? [container] : []));

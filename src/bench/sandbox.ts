@@ -4,6 +4,7 @@
 import { readConfig } from '../shared/config.ts';
 import { isKnownDead, processIdentity } from '../shared/process-identity.ts';
 import { DEFAULT_LIMITS, type SandboxDriver } from '../shared/sandbox.ts';
+import { unlessAborted } from '../shared/within.ts';
 import { SQL_COMMAND } from '../workers/rollout/environments/sql-task.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
 import { createOwnPool, ownWorker } from '../workers/rollout/sandbox/own-pool.ts';
@@ -66,17 +67,21 @@ const EPISODE_STEPS = 50;
 
 export async function benchSandbox(options: SandboxBenchOptions): Promise<SandboxBench> {
   const id = processIdentity();
-  await removeBenchContainers(isKnownDead);
+  const { signal } = options;
+  await removeBenchContainers(isKnownDead, signal);
   const engine = createDockerDriver({ dockerHost: readConfig().dockerHost });
   const driver = createOwnPool(engine, 'command');
   const worker = ownWorker('command');
   let result: SandboxBench;
   try {
-    await driver.prepare(DEFAULT_LIMITS.image);
-    result = await measured(options, driver, worker, id);
+    await unlessAborted(signal, driver.prepare(DEFAULT_LIMITS.image));
+    try {
+      result = await measured(options, driver, worker, id);
+    } finally {
+      await removeBenchContainers((other) => other === id || isKnownDead(other));
+    }
   } finally {
     await driver.close();
-    await removeBenchContainers((other) => other === id || isKnownDead(other));
   }
   // whatever is still there of ours now would have been left
   return { ...result, containers_left: await engine.sweep('command', (other) => other !== worker) };

@@ -4,8 +4,9 @@
 import type { Config } from '../shared/config.ts';
 import { missingError } from '../shared/errors.ts';
 import type { Slots } from '../shared/lane.ts';
+import { keyChanged, type RunKey } from '../shared/ledger/key-of-run.ts';
 import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
-import { present } from '../shared/presence.ts';
+import { presentIn } from '../shared/presence.ts';
 import { privateRealm, SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import type { TaskSource } from '../shared/spec/source.ts';
@@ -26,8 +27,7 @@ export interface CrewWish {
   run: string;
   sandbox: Pick<RunSpec['sandbox'], 'image' | 'runtime'>;
   source: Pick<TaskSource, 'environments' | 'verified'>;
-  /** Fingerprint of the AmberTrace key without which a worker leaves the run's members alone; null: none is needed. */
-  key: string | null;
+  key: RunKey;
   /** Its workers are its own, whoever else is there. */
   alone: boolean;
   /** Rollout slots of workers of its own. */
@@ -36,12 +36,17 @@ export interface CrewWish {
   detach: boolean;
 }
 
-/** Throws FarmError (exit 3) if the run has nobody to play it and cannot bring them. */
+/**
+ * Throws FarmError: exit 3 if the run has nobody to play it and cannot bring them, exit 2 if those that it could bring
+ * would not have the key that it was opened with.
+ */
 export async function findCrew(config: Config, redis: Redis, wish: CrewWish): Promise<Crew> {
-  const { run, sandbox, source, key, alone, slots, detach } = wish;
-  const shared = alone ? [] : (await present(redis)).filter((one) => one.realm === SHARED_REALM);
+  const { run, sandbox, source, alone, slots, detach } = wish;
+  const key = wish.key.wanted;
+  const shared = alone ? [] : await presentIn(redis, SHARED_REALM);
   const lanes = lanesOf(source);
   const unmanned = lanesWithout(holding(shared, key), lanes);
+  if (unmanned.length > 0 && key !== null && key !== wish.key.held) throw keyChanged(run, wish.key);
   const misfit = misfitOf(otherKeys(shared, unmanned, key), key);
   const collected = shared.some((one) => one.role === 'collect');
   if (detach && !(unmanned.length === 0 && collected)) {

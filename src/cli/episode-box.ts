@@ -5,6 +5,7 @@ import type { Environment, EnvironmentContext } from '../shared/environment.ts';
 import { missingError } from '../shared/errors.ts';
 import type { ValueMap } from '../shared/json/value.ts';
 import { type Box, BoxLost, DEFAULT_LIMITS, type SandboxDriver, type SandboxLimits } from '../shared/sandbox.ts';
+import { unlessAborted } from '../shared/within.ts';
 import { makeEnvironment } from '../workers/rollout/environments/registry.ts';
 import { createDockerDriver } from '../workers/rollout/sandbox/docker.ts';
 import { createOwnPool, ownWorker } from '../workers/rollout/sandbox/own-pool.ts';
@@ -40,7 +41,7 @@ export class EpisodeBoxes {
 
   private async openBox(signal: AbortSignal): Promise<Box> {
     this.prepared ??= this.driver.prepare(this.limits.image);
-    await this.prepared;
+    await unlessAborted(signal, this.prepared);
     try {
       const box = await this.driver.open(this.limits, { farm: 'command', worker: this.worker }, signal);
       this.open.add(box);

@@ -1,16 +1,25 @@
-// Ctrl-C, SIGTERM and a terminal that closes: the first drains, the second stops at once. Before there is anything to drain, the first ends the command.
+// Ctrl-C, SIGTERM and a terminal that closes: the first drains, the second stops at once. Before there is anything to drain,
+// while a command still waits for what it needs, the first ends it.
+//
+//   listening ──first──> drains ──second──> gone within 5 s
+//    └─first, and nobody takes it within 1 s──> gone
 
-import { EXIT } from '../shared/errors.ts';
+import { EXIT, type ExitCode } from '../shared/errors.ts';
 
 const STOP_WITHIN_MS = 4_500;
+/** Whoever is about to be there has so long to take the first signal: what it has begun ends better by its own hand. */
+const UNTAKEN_MS = 1_000;
 
-type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP';
+const EXITS = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated, SIGHUP: EXIT.hungUp } as const;
+
+type Signal = keyof typeof EXITS;
 
 export class Interrupts {
   private count = 0;
   private signal: Signal = 'SIGINT';
   private force: () => void = () => {};
   private first: (() => void) | null = null;
+  private untaken: NodeJS.Timeout | undefined;
   private readonly controller = new AbortController();
   private readonly handlers: readonly (readonly [Signal, () => void])[];
 
@@ -23,6 +32,7 @@ export class Interrupts {
 
   onFirst(action: () => void): void {
     this.first = action;
+    clearTimeout(this.untaken);
     if (this.count > 0) action();
   }
 
@@ -36,11 +46,12 @@ export class Interrupts {
     return this.controller.signal;
   }
 
-  get exitCode(): number {
-    return this.signal === 'SIGINT' ? EXIT.interrupted : this.signal === 'SIGTERM' ? 143 : 129;
+  get exitCode(): ExitCode {
+    return EXITS[this.signal];
   }
 
   close(): void {
+    clearTimeout(this.untaken);
     for (const [signal, handler] of this.handlers) process.off(signal, handler);
   }
 
@@ -49,13 +60,16 @@ export class Interrupts {
     this.signal = signal;
     if (this.count === 1) {
       if (this.first) this.first();
+      else this.untaken = setTimeout(() => this.leave(), UNTAKEN_MS);
       return;
     }
     this.controller.abort();
     // Whatever hangs: twice means gone within five seconds. Containers end themselves without us.
-    setTimeout(() => {
-      this.force();
-      process.exit(this.exitCode);
-    }, STOP_WITHIN_MS).unref();
+    setTimeout(() => this.leave(), STOP_WITHIN_MS).unref();
+  }
+
+  private leave(): never {
+    this.force();
+    process.exit(this.exitCode);
   }
 }

@@ -14,7 +14,7 @@ import {
 import { dumpJson } from '../shared/json/json.ts';
 import type { Value } from '../shared/json/value.ts';
 import { detailOf } from '../shared/outcome.ts';
-import { present } from '../shared/presence.ts';
+import { presentIn } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import { openRedis, type RedisPlace } from '../shared/redis/connect.ts';
@@ -83,8 +83,8 @@ export class InteractiveDesk {
   /** Whether workers are there now; a Redis that does not say has none. */
   async look(): Promise<void> {
     const { redis, realm } = this.options;
-    const found = present(redis).then(
-      (all) => all.some((one) => one.realm === realm && (one.slots.interactive ?? 0) > 0),
+    const found = presentIn(redis, realm).then(
+      (all) => all.some((one) => (one.slots.interactive ?? 0) > 0),
       () => false,
     );
     this.workers = await within(found, LOOK_MS, false);

@@ -35,7 +35,13 @@ export function busy(message: string, retryAfterS: number): HttpProblem {
   return new HttpProblem(429, 'busy', message, `try again in ${retryAfterS} s`, { 'retry-after': String(retryAfterS) });
 }
 
-const STATUS: Record<string, number> = { unknown_run: 404, spec_changed: 409, run_busy: 409, ledger_version: 409 };
+const STATUS: Record<string, number> = {
+  unknown_run: 404,
+  spec_changed: 409,
+  key_changed: 409,
+  run_busy: 409,
+  ledger_version: 409,
+};
 
 /** A failure that a user can mend, as a problem; null for anything else. */
 export function problemOf(error: unknown): HttpProblem | null {

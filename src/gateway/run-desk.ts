@@ -4,12 +4,12 @@
 import { randomBytes } from 'node:crypto';
 import { openRun } from '../producer/open-run.ts';
 import type { Config } from '../shared/config.ts';
+import { keyOfRun, type RunKey } from '../shared/ledger/key-of-run.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { wantedKey } from '../shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../shared/ledger/run-status.ts';
 import type { Log } from '../shared/log.ts';
 import { holding, lanesOf, lanesWithout, otherKeys, shortKey } from '../shared/manning.ts';
-import { present, type RoleName } from '../shared/presence.ts';
+import { presentIn, type RoleName } from '../shared/presence.ts';
 import { processIdentity } from '../shared/process-identity.ts';
 import { SHARED_REALM } from '../shared/realm.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -45,8 +45,9 @@ export class RunDesk {
         `${JSON.stringify(run.slice(0, 80))} is not a run id`,
         'letters, digits, ".", "_" and "-", at most 64, the first a letter or digit',
       );
-    await this.refuseWithoutWorkers(submitted);
     const { spec, source } = submitted;
+    const key = await keyOfRun(redis, run, spec.verifier, config.ambertraceApiKey);
+    await this.refuseWithoutWorkers(submitted, key);
     const store = await openStoreAddress(spec.store);
     const owner = `${processIdentity()}`;
     try {
@@ -58,7 +59,7 @@ export class RunDesk {
         store,
         realm: SHARED_REALM,
         owner,
-        ambertraceKey: config.ambertraceApiKey,
+        key: key.wanted,
       });
       // Whoever adopts it drives it: this process as soon as any other.
       await opened.ledger.undrive(owner);
@@ -84,7 +85,7 @@ export class RunDesk {
     return await this.status(run);
   }
 
-  private async refuseWithoutWorkers({ spec, source }: SubmittedSpec): Promise<void> {
+  private async refuseWithoutWorkers({ source }: SubmittedSpec, { wanted, held }: RunKey): Promise<void> {
     const { redis, config } = this.options;
     if (source.verified > 0 && config.ambertraceApiKey === null)
       throw new HttpProblem(
@@ -93,14 +94,14 @@ export class RunDesk {
         'the spec has verified tasks, and this gateway has no AMBERTRACE_API_KEY',
         'start the gateway with the platform’s key in its environment',
       );
-    const shared = (await present(redis)).filter((one) => one.realm === SHARED_REALM);
-    const key = wantedKey(spec.verifier, config.ambertraceApiKey);
-    const unmanned = lanesWithout(holding(shared, key), lanesOf(source));
+    const shared = await presentIn(redis, SHARED_REALM);
+    const unmanned = lanesWithout(holding(shared, wanted), lanesOf(source));
     const missing: RoleName[] = [...new Set(unmanned.map((lane) => (lane === 'verify' ? 'verify' : 'rollout')))];
     if (!shared.some((one) => one.role === 'collect')) missing.push('collect');
     if (missing.length === 0) return;
-    const held = otherKeys(shared, unmanned, key).join(', ');
-    const why = held === '' ? '' : ` with this gateway’s AmberTrace key (${shortKey(key)}; theirs: ${held})`;
+    const theirs = otherKeys(shared, unmanned, wanted).join(', ');
+    const whose = wanted === held ? 'this gateway’s AmberTrace key' : 'the AmberTrace key that the run was opened with';
+    const why = theirs === '' ? '' : ` with ${whose} (${shortKey(wanted)}; theirs: ${theirs})`;
     throw new HttpProblem(
       503,
       'no_workers',
@@ -113,7 +114,7 @@ export class RunDesk {
 
 /** Roles that runs need and no live worker of the shared realm has. */
 export async function missingRoles(redis: Redis, verified: boolean): Promise<RoleName[]> {
-  const roles = new Set((await present(redis)).filter((p) => p.realm === SHARED_REALM).map((p) => p.role));
+  const roles = new Set((await presentIn(redis, SHARED_REALM)).map((one) => one.role));
   const wanted: RoleName[] = ['rollout', 'collect', ...(verified ? ['verify' as const] : [])];
   return wanted.filter((role) => !roles.has(role));
 }

@@ -1,5 +1,5 @@
 // From a checked spec to a run in the ledger: the plan goes to the store, the ledger is opened or found again (a changed
-// spec under an old id is refused with the difference), shards that the store already has are taken over, and the
+// spec under an old id is refused with the difference, another key by its fingerprint), shards that the store already has are taken over, and the
 // driver's lease is taken.
 
 import { randomBytes } from 'node:crypto';
@@ -8,10 +8,11 @@ import { objectKey, sha256 } from '../shared/claim.ts';
 import { inputError, missingError } from '../shared/errors.ts';
 import { dumpJson, parseJson } from '../shared/json/json.ts';
 import { isMap } from '../shared/json/value.ts';
+import { refuseOtherKey } from '../shared/ledger/key-of-run.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { type RunSettings, readSettings, wantedKey, writeSettings } from '../shared/ledger/run-settings.ts';
+import { type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanRef } from '../shared/plan/plan.ts';
 import { PlanIndex } from '../shared/plan/plan-index.ts';
@@ -48,21 +49,24 @@ export interface OpenOptions {
   store: Store;
   realm: string;
   owner: string;
-  ambertraceKey: string | null;
+  /** Fingerprint of the AmberTrace key that those hold who are to play it. */
+  key: string | null;
 }
 
 export async function openRun(options: OpenOptions): Promise<OpenedRun> {
-  const { run, redis, spec, store, realm, owner } = options;
+  const { run, redis, spec, store, realm, owner, key } = options;
   const ledger = new RunLedger(redis, run);
   const document = Buffer.from(dumpJson(spec.document, { sortKeys: true, compact: true }));
   const known = await ledger.fields();
   requireVersion(run, known);
   const before = known.settings ?? null;
   const sealed = before === null ? await sealedSpec(store, run) : null;
-  if (before !== null) await refuseChanged(run, store, readSettings(before).documentSha256, document);
-  else if (sealed !== null) await refuseChanged(run, store, sealed, document);
-
   let settings = before === null ? null : readSettings(before);
+  if (settings !== null) await refuseChanged(run, store, settings.documentSha256, document);
+  else if (sealed !== null) await refuseChanged(run, store, sealed, document);
+  // Of a run that is over nothing is played any more.
+  if (settings !== null && known.manifest === undefined) refuseOtherKey(run, settings, key);
+
   const survey = await surveyShards(store, run);
   if (survey.incarnation !== null && !survey.incarnation.endsWith(specMark(sha256(document)))) {
     throw inputError(
@@ -80,13 +84,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   options.source.release();
   if (!over) await store.put(objectKey(sha256(document)), document);
   if (settings === null) {
-    settings = settingsOf(
-      spec,
-      plan,
-      sha256(document),
-      survey.incarnation ?? newIncarnation(sha256(document)),
-      options.ambertraceKey,
-    );
+    settings = settingsOf(spec, plan, sha256(document), survey.incarnation ?? newIncarnation(sha256(document)), key);
     const opened = await ledger.open({
       settings: writeSettings(settings),
       groups: plan.groups,
@@ -100,9 +98,10 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
     });
     if (opened) await ledger.setField('opened_at', String(Date.now()));
     else {
-      // Somebody else opened it meanwhile: perhaps with another spec.
+      // Somebody else opened it meanwhile: perhaps with another spec, or another key.
       settings = readSettings((await ledger.field('settings')) as string);
       await refuseChanged(run, store, settings.documentSha256, document);
+      refuseOtherKey(run, settings, key);
     }
   }
   const epoch = await takeLease(ledger, run, owner);
@@ -196,6 +195,6 @@ function settingsOf(
     inFlight: spec.limits.inFlight,
     verifierCalls: spec.limits.verifierCalls,
     verifier: spec.verifier,
-    keyFingerprint: wantedKey(spec.verifier, key),
+    keyFingerprint: key,
   };
 }

@@ -3,7 +3,16 @@
 // rollout is never thrown but returned as an outcome (outcome.ts). Only bugs are other exceptions.
 
 /** Exit codes of the command line (INTERFACE: Exit codes). */
-export const EXIT = { ok: 0, unsound: 1, input: 2, missing: 3, interrupted: 130 } as const;
+export const EXIT = {
+  ok: 0,
+  unsound: 1,
+  input: 2,
+  missing: 3,
+  /** Ctrl-C; where a shell would say so, SIGTERM and a terminal that closes. */
+  interrupted: 130,
+  terminated: 143,
+  hungUp: 129,
+} as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export class FarmError extends Error {

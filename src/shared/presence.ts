@@ -50,6 +50,11 @@ export function present(redis: Redis): Promise<Present[]> {
   return heardOf(redis, 0);
 }
 
+/** Those of one realm: of the shared one, whom any run may have. */
+export async function presentIn(redis: Redis, realm: string): Promise<Present[]> {
+  return (await present(redis)).filter((one) => one.realm === realm);
+}
+
 /** Workers that may still be there, though they have not said so for a while: a Redis that was away heard nobody. */
 export function perhapsPresent(redis: Redis): Promise<Present[]> {
   return heardOf(redis, FORGOTTEN_MS);

@@ -31,12 +31,13 @@ async function crew(
   environments: string[],
   verified = 0,
   detach = false,
-  more: { key?: string; alone?: boolean } = {},
+  more: { key?: string; held?: string | null; alone?: boolean } = {},
 ): Promise<Crew> {
   const config = readConfig({ DOCKER_HOST: `unix://${server.folder}/no-engine.sock`, REDIS_URL: 'redis://one' });
   const source = { environments: new Set(environments), verified };
   const sandbox = { image: 'rollout-farm/python', runtime: null };
-  const wish = { run: 'r', sandbox, source, key: null, alone: false, slots: null, detach, ...more };
+  const { key: wanted = null, held = wanted, alone = false } = more;
+  const wish = { run: 'r', sandbox, source, key: { wanted, held }, alone, slots: null, detach };
   return findCrew(config, server.redis, wish);
 }
 
@@ -123,6 +124,28 @@ describe('a run with an AmberTrace key', () => {
         /or start .*, with this Redis and with this command’s AMBERTRACE_API_KEY \(shared workers hold another .*\(none .*\(aaaaaa\)\)$/,
       ),
     });
+  });
+
+  it('goes on with the key that it was opened with: the shared workers’ that hold it, whatever this command has', async () => {
+    await there('rollout', ALL, SHARED_REALM, mine.key);
+    await there('verify', { verify: 64 }, SHARED_REALM, mine.key);
+    expect(brought(await crew(['text', 'command'], 1, false, { ...mine, held: other }))).toEqual([
+      'shared',
+      'collect run.r r',
+    ]);
+  });
+
+  it('is refused where it was opened with another key than its own workers would hold, and none that hold it can play all of it', async () => {
+    await there('rollout', ALL, SHARED_REALM, mine.key);
+    await there('verify', { verify: 64 }, SHARED_REALM, other);
+    await there('collect');
+    for (const detach of [false, true])
+      for (const held of [other, null])
+        expect(await crew(['text'], 1, detach, { ...mine, held }).catch((error) => error)).toMatchObject({
+          code: 'key_changed',
+          exit: 2,
+          message: expect.stringMatching(held === null ? /aaaaaa, and there is none here/ : /aaaaaa.*bbbbbb/),
+        });
   });
 
   it('and a verifier that only its own workers reach has those, whoever is there', async () => {

@@ -5,16 +5,10 @@ import { announceEngine, enginesInUse } from '../../src/shared/permits/engines.t
 import { announce } from '../../src/shared/presence.ts';
 import { SHARED_REALM } from '../../src/shared/realm.ts';
 import type { EngineFacts } from '../../src/shared/sandbox.ts';
+import { findingOf } from '../support/doctor.ts';
 import { TestFarm } from '../support/farm.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
-
-interface Finding {
-  part: string;
-  ok: boolean;
-  found: string;
-  hint?: string;
-}
 
 let server: TestRedis;
 beforeAll(async () => {
@@ -43,10 +37,7 @@ async function rollout(worker: string, realm: string): Promise<void> {
   );
 }
 
-async function sandbox(): Promise<{ code: number | null; finding: Finding }> {
-  const { code, stdout } = await farm.run('doctor', '--json');
-  return { code, finding: (JSON.parse(stdout) as Finding[]).find((f) => f.part === 'sandbox') as Finding };
-}
+const sandbox = () => findingOf(farm, 'sandbox');
 
 describe('doctor on a machine whose engine does not answer', () => {
   it('counts the workers that any run may have, and none that a run has brought for itself', async () => {

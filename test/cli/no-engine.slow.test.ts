@@ -4,17 +4,11 @@
 import { execFileSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { runKey } from '../../src/shared/ledger/script.ts';
+import { findingOf } from '../support/doctor.ts';
 import { type Command, type Ended, TestFarm } from '../support/farm.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { slowSpec } from '../support/run-specs.ts';
 import { until } from '../support/until.ts';
-
-interface Finding {
-  part: string;
-  ok: boolean;
-  found: string;
-  hint?: string;
-}
 
 let server: TestRedis;
 let url: string;
@@ -48,10 +42,7 @@ async function worker(farm: TestFarm, role: string, ...more: string[]): Promise<
   return command;
 }
 
-async function sandbox(): Promise<{ code: number | null; finding: Finding }> {
-  const { code, stdout } = await here.run('doctor', '--json');
-  return { code, finding: (JSON.parse(stdout) as Finding[]).find((f) => f.part === 'sandbox') as Finding };
-}
+const sandbox = () => findingOf(here, 'sandbox');
 
 const own = (): string[] =>
   here.processes.flatMap((p) => (/role-main\.js.*"role":"(\w+)"/.exec(p.command) ?? []).slice(1));

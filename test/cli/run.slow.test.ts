@@ -69,6 +69,40 @@ const started = (command: Command) =>
   until('it has named its run', () => command.stdout.includes('\n'), { withinMs: 60_000 });
 
 describe('farm run', () => {
+  it('is refused with another AmberTrace key than the run was opened with, before anything starts', async (context) => {
+    const server = await startRedis();
+    context.onTestFinished(() => server.close());
+    const at = { REDIS_URL: `unix://${server.place.options.path}`, AMBERTRACE_BASE_URL: 'http://127.0.0.1:9' };
+    const farm = newFarm(context, { ...at, AMBERTRACE_API_KEY: 'at_first' });
+    const other = newFarm(context, { ...at, AMBERTRACE_API_KEY: 'at_other' });
+    const spec = farm.file('verified.json', {
+      name: 'verified',
+      group_size: 1,
+      tasks: [{ id: 'q', env: 'text', config: {}, prompt: 'May this be?' }],
+      policy: { kind: 'scripted', actions: ['yes'] },
+      domain: { platform_id: 1, query_template: 'May this be? {facts}', parser: 'json_block' },
+    });
+    const key = fingerprint('at_first');
+    const slots = { light: 1, verify: 1 };
+    const shared = await announce(server.redis, { role: 'verify', realm: SHARED_REALM, worker: 'w-1', slots, key });
+    const collector = await announce(server.redis, { role: 'collect', realm: SHARED_REALM, worker: 'w-2', slots: {} });
+    await succeed(farm, 'run', spec, '--run-id', 'keyed', '--detach');
+    // Who leaves it to workers that hold the first key needs not hold it.
+    await succeed(other, 'run', spec, '--run-id', 'keyed', '--detach');
+    await shared.stop();
+    const before = await server.redis.hgetall('farm:{keyed}:run');
+    for (const detach of [[], ['--detach']]) {
+      const refused = await other.run('run', spec, '--run-id', 'keyed', ...detach);
+      expectExit(refused, 2);
+      expect(refused.stderr).toMatch(
+        new RegExp(`opened with an AmberTrace key .*${key?.slice(0, 6)}, and the one here`),
+      );
+    }
+    expect(await server.redis.hgetall('farm:{keyed}:run')).toEqual(before);
+    await collector.stop();
+    await other.gone();
+  });
+
   it('brings a run to its end: the id first on stdout, results, sound shards, and nothing left', async (context) => {
     const farm = newFarm(context);
     const stdout = await succeed(farm, 'run', slowSpec(farm, { groups: 2, seconds: 0 }));

@@ -2,6 +2,7 @@
 // the store cannot be used, named before anything starts.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { findingOf } from '../support/doctor.ts';
 import { TestFarm } from '../support/farm.ts';
 import { killAll } from '../support/processes.ts';
 import { quickSpec, slowSpec } from '../support/run-specs.ts';
@@ -88,10 +89,9 @@ describe('a run whose store is in S3', () => {
       const ended = await bad.run('run', quickSpec(bad));
       expect(ended).toMatchObject({ code, stdout: '' });
       expect(ended.stderr).toMatch(says);
-      const told = await bad.run('doctor', '--json');
+      const told = await findingOf(bad, 'store');
       expect(told.code).toBe(3);
-      const parts = JSON.parse(told.stdout) as { part: string; ok: boolean; found: string; hint?: string }[];
-      expect(parts.find((p) => p.part === 'store')).toMatchObject({
+      expect(told.finding).toMatchObject({
         ok: false,
         found: expect.stringMatching(says),
         hint: expect.any(String),

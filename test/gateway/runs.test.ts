@@ -1,6 +1,7 @@
 import http from 'node:http';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Adopter } from '../../src/producer/adopter.ts';
+import { fingerprint, readSettings, writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import { announce, type RoleName } from '../../src/shared/presence.ts';
 import { SHARED_REALM } from '../../src/shared/realm.ts';
@@ -213,6 +214,29 @@ describe('submitting a run', () => {
     expect((await submit(spec(1), '?run_id=same')).status).toBe(200);
     const changed = await submit(spec(2), '?run_id=same');
     expect([changed.status, changed.json.error.code]).toEqual([409, 'spec_changed']);
+  });
+
+  test('under the id of a run that was opened with another key, that key is what its workers have to hold', async () => {
+    await start({ workers: false });
+    const { redis } = gateway.redis;
+    const body = { ...verified, ...domain(simulator.baseUrl) };
+    const slots = { rollout: 4, light: 4, verify: 4 };
+    const holding = async (key: string): Promise<() => Promise<void>> =>
+      (await announce(redis, { realm: SHARED_REALM, role: 'rollout', worker: `w-${key}`, slots, key })).stop;
+    const collector = await announce(redis, { realm: SHARED_REALM, role: 'collect', worker: 'w', slots: {} });
+    const gone = await holding(fingerprint(gateway.config.ambertraceApiKey) as string);
+    expect((await submit(spec(1, body), '?run_id=keyed')).status).toBe(201);
+    await gone();
+    const settings = readSettings((await redis.hget('farm:{keyed}:run', 'settings')) as string);
+    const text = writeSettings({ ...settings, keyFingerprint: 'c'.repeat(16) });
+    await redis.hset('farm:{keyed}:run', 'settings', text);
+    const other = await holding('b'.repeat(16));
+    const refused = await submit(spec(1, body), '?run_id=keyed');
+    expect([refused.status, refused.json.error?.code]).toEqual([503, 'no_workers']);
+    expect(refused.json.error.message).toMatch(/key that the run was opened with \(cccccc; theirs: bbbbbb\)$/);
+    const first = await holding('c'.repeat(16));
+    expect((await submit(spec(1, body), '?run_id=keyed')).status).toBe(200);
+    await Promise.all([other(), first(), collector.stop()]);
   });
 
   test('completions stand in the spec itself', { timeout: 30_000 }, async () => {

@@ -53,7 +53,7 @@ async function openElsewhere(run: string, realm: string): Promise<RunLedger> {
   const spec = { name: run, group_size: 2, tasks: guessTasks(2), policy: { kind: 'scripted', actions: [4] } };
   const read = await readRunSpec(folder, config, spec);
   const { redis } = server;
-  return (await openRun({ run, redis, store, realm, owner: ELSEWHERE, ambertraceKey: null, ...read })).ledger;
+  return (await openRun({ run, redis, store, realm, owner: ELSEWHERE, key: null, ...read })).ledger;
 }
 
 /** Its ten seconds are over since a moment ago. */

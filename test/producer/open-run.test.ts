@@ -8,9 +8,10 @@ import { objectKey, sha256 } from '../../src/shared/claim.ts';
 import { readConfig } from '../../src/shared/config.ts';
 import { FarmError } from '../../src/shared/errors.ts';
 import { mapOf } from '../../src/shared/json/value.ts';
+import { keyOfRun } from '../../src/shared/ledger/key-of-run.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
-import { writeSettings } from '../../src/shared/ledger/run-settings.ts';
+import { wantedKey, writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import { readDocument } from '../../src/shared/plan/reader.ts';
@@ -58,13 +59,23 @@ const CONFIG = mapOf({ low: 1n, high: 8n, max_guesses: 4n });
 let runs = 0;
 const newRun = (): string => `open-${++runs}`;
 
-async function open(run: string, change: Record<string, unknown> = {}, options: Partial<OpenOptions> = {}) {
+const VERIFIED = {
+  tasks: [{ id: 'x', env: 'text', config: {}, prompt: 'p' }],
+  domain: { platform_id: 1 },
+  policy: { kind: 'scripted', actions: ['{}'] },
+};
+
+type Opening = Partial<OpenOptions> & { apiKey?: string };
+
+async function open(run: string, change: Record<string, unknown> = {}, options: Opening = {}) {
   return (await reading(run, change, options))();
 }
 
 /** The spec is read; what this gives opens the run. */
-async function reading(run: string, change: Record<string, unknown>, options: Partial<OpenOptions> = {}) {
+async function reading(run: string, change: Record<string, unknown>, { apiKey, ...options }: Opening = {}) {
   const read = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), { ...SPEC, ...change });
+  const { wanted } = await keyOfRun(server.redis, run, read.spec.verifier, apiKey ?? null);
+  const held = wantedKey(read.spec.verifier, apiKey ?? null);
   return () =>
     openRun({
       run,
@@ -72,7 +83,7 @@ async function reading(run: string, change: Record<string, unknown>, options: Pa
       store,
       realm: 'shared',
       owner: 'owner',
-      ambertraceKey: null,
+      key: wanted === null ? null : held,
       ...read,
       ...options,
     });
@@ -165,11 +176,58 @@ describe('a run that is opened', () => {
 
   it('keeps a fingerprint of the key, and nothing of the key itself', async () => {
     const key = 'at_canary_8d1f0c77';
-    const tasks = [{ id: 'x', env: 'text', config: {}, prompt: 'p' }];
-    const verified = { tasks, domain: { platform_id: 1 }, policy: { kind: 'scripted', actions: ['{}'] } };
-    const opened = await open(newRun(), verified, { ambertraceKey: key });
+    const opened = await open(newRun(), VERIFIED, { apiKey: key });
     expect(opened.settings.keyFingerprint).toMatch(/^[0-9a-f]{16}$/);
     expect(JSON.stringify(await opened.ledger.fields())).not.toContain(key);
+  });
+});
+
+describe('another AmberTrace key under an old id', () => {
+  const [FIRST, OTHER] = [{ apiKey: 'at_first' }, { apiKey: 'at_other' }];
+
+  it.each([
+    ['another', OTHER],
+    ['none', {}],
+  ])('is refused with exit 2 and its fingerprint, and the run stays as it was: %s', async (_, key) => {
+    const run = newRun();
+    const opened = await open(run, VERIFIED, FIRST);
+    await opened.ledger.setState('stopped', 'a reason');
+    const error = await refusal(open(run, VERIFIED, key));
+    expect(error).toMatchObject({ code: 'key_changed', exit: 2 });
+    expect(error.message).toContain(opened.settings.keyFingerprint?.slice(0, 6));
+    expect(error.hint).toMatch(/AMBERTRACE_API_KEY/);
+    expect(await opened.ledger.field('state')).toBe('stopped');
+    expect(await open(run, VERIFIED, FIRST)).toMatchObject({ resumed: true });
+  });
+
+  it('is refused too where another producer opens the run at the same moment: one of the two keys holds', async () => {
+    const run = newRun();
+    const both = [await reading(run, VERIFIED, FIRST), await reading(run, VERIFIED, { ...OTHER, owner: 'another' })];
+    const ended = await Promise.allSettled(both.map((start) => start()));
+    const refused = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as FarmError] : []));
+    expect(refused).toMatchObject([{ code: 'key_changed', exit: 2 }]);
+  });
+
+  it('is nothing to a run that was opened without one, nor to one that is over', async () => {
+    const run = newRun();
+    await open(run, VERIFIED);
+    expect(await open(run, VERIFIED, OTHER)).toMatchObject({ resumed: true, settings: { keyFingerprint: null } });
+    const plain = newRun();
+    await open(plain, {}, FIRST);
+    expect(await open(plain, {}, OTHER)).toMatchObject({ resumed: true, settings: { keyFingerprint: null } });
+    const over = newRun();
+    const opened = await open(over, VERIFIED, FIRST);
+    await opened.ledger.setField('manifest', 'runs/over/manifest.json');
+    expect(await open(over, VERIFIED, OTHER)).toMatchObject({ resumed: true });
+  });
+
+  it('is not told of a spec that has another verifier, or none: that the spec is another one is', async () => {
+    const run = newRun();
+    await open(run, VERIFIED, FIRST);
+    expect(await refusal(open(run, {}, OTHER))).toMatchObject({ code: 'spec_changed' });
+    expect(await refusal(open(run, { ...VERIFIED, domain: { platform_id: 2 } }, FIRST))).toMatchObject({
+      code: 'spec_changed',
+    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { announce, type Present, perhapsPresent, present } from '../../src/shared/presence.ts';
+import { announce, type Present, perhapsPresent, present, presentIn } from '../../src/shared/presence.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -16,6 +16,7 @@ it('shows who is there, with role and realm, until they say that they go', async
   const one = await announce(server.redis, rollout);
   const other = await announce(server.redis, verify);
   expect(await present(server.redis)).toEqual([rollout, verify]);
+  expect(await presentIn(server.redis, 'run.a')).toEqual([verify]);
   await one.stop();
   expect(await present(server.redis)).toEqual([verify]);
   await other.stop();

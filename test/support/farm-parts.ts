@@ -10,6 +10,7 @@ import { type OpenedRun, openRun } from '../../src/producer/open-run.ts';
 import { type Config, readConfig } from '../../src/shared/config.ts';
 import { Fleet } from '../../src/shared/fleet/fleet.ts';
 import type { Slots } from '../../src/shared/lane.ts';
+import { wantedKey } from '../../src/shared/ledger/run-settings.ts';
 import { type RunStatus, readStatus } from '../../src/shared/ledger/run-status.ts';
 import { MemberQueue } from '../../src/shared/queue.ts';
 import { openStoreAddress } from '../../src/shared/store/open.ts';
@@ -77,8 +78,8 @@ export class FarmParts {
     const read = await readRunSpec(this.folder, config, { name: run, ...spec });
     const realm = named ?? run;
     const owner = `driver-of-${run}`;
-    const ambertraceKey = config.ambertraceApiKey;
-    const opened = await openRun({ run, redis, store, realm, owner, ambertraceKey, ...read });
+    const key = wantedKey(read.spec.verifier, config.ambertraceApiKey);
+    const opened = await openRun({ run, redis, store, realm, owner, key, ...read });
     const { groups, groupSize } = opened.settings.plan;
     const { epoch, settings, plan } = opened;
     const queue = new MemberQueue(place, realm);

@@ -1,5 +1,6 @@
 // What S3 servers and the way to them do, and a store that goes there through the proxy that does it.
 
+import { beforeEach } from 'vitest';
 import { openS3Store } from '../../src/shared/store/s3.ts';
 import { PATIENCE, type Patience } from '../../src/shared/store/s3-patience.ts';
 import type { Store } from '../../src/shared/store/store.ts';
@@ -37,6 +38,16 @@ export async function openWay(at: TestS3): Promise<Way> {
     await proxy.close();
   };
   return { proxy, store, there, close };
+}
+
+/** One for each test of the block that calls this. */
+export function wayOfEach(at: () => TestS3): Readonly<Way> {
+  const way = {} as Way;
+  beforeEach(async () => {
+    Object.assign(way, await openWay(at()));
+    return () => way.close();
+  });
+  return way;
 }
 
 export const isPut = (seen: Seen): boolean => seen.method === 'PUT';

@@ -2,9 +2,9 @@
 // One that ends is started again after a rest, as a service manager does; one that was felled stays down until it is raised.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { childrenOf } from '../../shared/process-tree.ts';
 import { within } from '../../shared/within.ts';
 import { boundToUs } from './bound.ts';
 import type { LogBook } from './log-book.ts';
@@ -93,12 +93,7 @@ export class Troupe {
   /** Processes that it has started: members are at work in them where it supervises its role. */
   childrenOf(name: string): number[] {
     const pid = this.pidOf(name);
-    if (pid === null) return [];
-    try {
-      return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-    } catch {
-      return [];
-    }
+    return pid === null ? [] : childrenOf(pid);
   }
 
   /** Asks all to drain; those who are still there after `graceMs` are named. */

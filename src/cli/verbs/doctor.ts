@@ -4,7 +4,7 @@
 import { type Config, readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, messageOf, missingError } from '../../shared/errors.ts';
 import { enginesInUse } from '../../shared/permits/engines.ts';
-import { present } from '../../shared/presence.ts';
+import { presentIn } from '../../shared/presence.ts';
 import { SHARED_REALM } from '../../shared/realm.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
 import { DEFAULT_LIMITS } from '../../shared/sandbox.ts';
@@ -78,7 +78,7 @@ async function enginesElsewhere(config: Config): Promise<string | null> {
   if (connected === null) return null;
   const { redis } = connected;
   try {
-    const shared = (await present(redis)).filter((one) => one.role === 'rollout' && one.realm === SHARED_REALM);
+    const shared = (await presentIn(redis, SHARED_REALM)).filter((one) => one.role === 'rollout');
     const live = new Set(shared.map((one) => one.worker));
     const used = (await enginesInUse(redis)).filter((use) => live.has(use.worker));
     const engines = new Set(used.map((use) => use.engine)).size;

@@ -5,6 +5,7 @@ import { EXIT, inputError } from '../../shared/errors.ts';
 import type { Value } from '../../shared/json/value.ts';
 import { plainText, type TrainingRecord, trainingRecords } from '../../shared/training-record.ts';
 import { parseTrajectory } from '../../shared/trajectory.ts';
+import { unlessAborted } from '../../shared/within.ts';
 import { type ExportedEpisode, FORMATS, type Format, openOutput } from '../export-formats.ts';
 import { type CompletedMember, openRecording, type RecordedEpisode, type Recording } from '../recorded-episodes.ts';
 
@@ -18,34 +19,38 @@ export async function exportVerb(args: {
   if (format === undefined)
     throw inputError('format', `--format ${args.format} is not a format`, `allowed: ${FORMATS.join(', ')}`);
   const output = openOutput(format, args.out);
-  let interrupted: NodeJS.Signals | null = null;
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => {
-      interrupted = signal;
-    });
+  const ending = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
   const counts = { episodes: 0, records: 0 };
   try {
     for (const target of args.targets) {
-      for await (const episode of exportedEpisodes(target, format)) {
-        if (interrupted !== null) break;
+      for await (const episode of unlessAbortedEach(ending.signal, exportedEpisodes(target, format))) {
         await output.add(episode);
         counts.episodes += 1;
         counts.records += episode.records.length;
       }
     }
-    if (interrupted === null) await output.finish();
-    else output.abandon();
+    await output.finish();
   } catch (error) {
     output.abandon();
+    if (ending.signal.aborted) return EXIT.interrupted;
     throw error;
   }
-  if (interrupted !== null) return EXIT.interrupted;
   process.stdout.write(
     args.json
       ? `${JSON.stringify({ out: args.out, format, ...counts })}\n`
       : `${args.out}: ${counts.episodes} episodes, ${counts.records} records\n`,
   );
   return EXIT.ok;
+}
+
+/** What hangs is not waited for: the command is about to end. */
+async function* unlessAbortedEach<T>(signal: AbortSignal, items: AsyncGenerator<T>): AsyncGenerator<T> {
+  for (;;) {
+    const next = await unlessAborted(signal, items.next());
+    if (next.done) return;
+    yield next.value;
+  }
 }
 
 async function* exportedEpisodes(target: string, format: Format): AsyncGenerator<ExportedEpisode> {

@@ -9,7 +9,7 @@ import { readConfig } from '../../shared/config.ts';
 import { EXIT, FarmError, inputError, missingError } from '../../shared/errors.ts';
 import { Fleet } from '../../shared/fleet/fleet.ts';
 import type { Slots } from '../../shared/lane.ts';
-import { wantedKey } from '../../shared/ledger/run-settings.ts';
+import { keyOfRun } from '../../shared/ledger/key-of-run.ts';
 import { type RunStatus, readStatus } from '../../shared/ledger/run-status.ts';
 import { openLog } from '../../shared/log.ts';
 import { processIdentity } from '../../shared/process-identity.ts';
@@ -102,13 +102,14 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
   const { redis, place, warnings } = await connectRedis(config);
   for (const warning of warnings) process.stderr.write(`farm: ${warning}\n`);
   const { workers: slots, detach } = args;
-  const key = wantedKey(spec.verifier, config.ambertraceApiKey);
-  const wish = { run: id, sandbox: spec.sandbox, source, key, alone: setting.alone ?? false, slots, detach };
-  const { realm, orders, ...crew } = await findCrew(config, redis, wish).catch(async (error: unknown) => {
-    redis.disconnect();
-    await store.close();
-    throw error;
-  });
+  const wish = { run: id, sandbox: spec.sandbox, source, alone: setting.alone ?? false, slots, detach };
+  const { key, realm, orders, ...crew } = await keyOfRun(redis, id, spec.verifier, config.ambertraceApiKey)
+    .then(async (key) => ({ key, ...(await findCrew(config, redis, { ...wish, key })) }))
+    .catch(async (error: unknown) => {
+      redis.disconnect();
+      await store.close();
+      throw error;
+    });
   for (const warning of crew.warnings) process.stderr.write(`farm: ${warning}\n`);
   const owner = processIdentity();
   const queue = new MemberQueue(place, realm);
@@ -124,7 +125,7 @@ export async function runSpec(config: Config, args: RunArguments, setting: RunSe
       store,
       realm,
       owner,
-      ambertraceKey: config.ambertraceApiKey,
+      key: key.wanted,
     });
     setting.onOpened(id);
     if (detach) {

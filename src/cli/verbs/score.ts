@@ -28,7 +28,7 @@ export async function score(args: { config: string; input: string }): Promise<nu
   const stop = new AbortController();
   let exit: number = EXIT.interrupted;
   const onTerm = (): void => {
-    exit = 143;
+    exit = EXIT.terminated;
     stop.abort();
   };
   const onInt = (): void => stop.abort();

@@ -45,7 +45,13 @@ export async function serve(args: ServeArguments): Promise<number> {
   try {
     process.stdout.write(`${server.url}\n`);
     process.send?.('bound');
-    opened = await open(server, configs, config, args, log);
+    const opening = open(server, configs, config, args, log);
+    // Whoever ends it while it still waits for Redis: those whose requests are held are told, and it goes.
+    if ((await Promise.race([opening, ending.first])) === undefined) {
+      await server.drain(0, AbortSignal.abort());
+      return ending.exitCode();
+    }
+    opened = await opening;
     process.stderr.write(
       `farm: gateway at ${server.url}${keys.open ? ' (this machine only: FARM_API_KEY is not set)' : ''}\n`,
     );
@@ -139,10 +145,12 @@ function endingOf(): Ending {
       resolve();
     });
     // A parent that is gone means stop.
-    process.on('disconnect', () => {
+    const gone = (): void => {
       stop.abort();
       resolve();
-    });
+    };
+    process.on('disconnect', gone);
+    if (!process.connected) gone();
   });
   return { first, second: stop.signal, exitCode: () => EXIT.ok };
 }

@@ -1,12 +1,12 @@
 // `farm test`: sets the machine up, then runs the checks and the whole suite. The last line is `N passed, N failed`.
 
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { EXIT } from '../../shared/errors.ts';
+import { runProgram } from '../program.ts';
 import { setUp } from '../set-up.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -51,11 +51,6 @@ function readResult(file: string): z.infer<typeof resultSchema> | null {
   }
 }
 
-/** The child gets the terminal's signals itself. */
-function run(command: string, args: string[]): Promise<number> {
-  return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] });
-    child.once('error', () => resolve(127));
-    child.once('exit', (code) => resolve(code ?? 1));
-  });
+function run(program: string, args: string[]): Promise<number> {
+  return runProgram(program, args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] });
 }

@@ -7,6 +7,7 @@ import { EXIT, messageOf } from '../../shared/errors.ts';
 import { knownRuns } from '../../shared/ledger/known-runs.ts';
 import { unreadable } from '../../shared/ledger/run-status.ts';
 import { connectRedis } from '../../shared/redis/connect.ts';
+import { unlessAborted, within } from '../../shared/within.ts';
 import { readRun } from '../run-view.ts';
 import { people, slowRedis } from './status.ts';
 
@@ -26,11 +27,12 @@ export async function top(): Promise<number> {
       const asked = performance.now();
       let text: string;
       try {
-        const slow = await Promise.race([slowRedis(redis), silence(ANSWER_MS, gone.signal)]);
+        const slow = await answered(slowRedis(redis), ANSWER_MS, gone.signal);
         // One that answers, and slowly, is asked many things.
-        text = (await Promise.race([view(redis), silence(VIEW_MS, gone.signal)])) + slow;
+        text = (await answered(view(redis), VIEW_MS, gone.signal)) + slow;
         silentSince = null;
       } catch (error) {
+        if (gone.signal.aborted) break;
         silentSince ??= asked;
         const seconds = ((performance.now() - silentSince) / 1000).toFixed(1);
         text = `waiting for Redis at ${place.address}, since ${seconds} s (${messageOf(error)}); asks again until it is stopped\n`;
@@ -44,9 +46,10 @@ export async function top(): Promise<number> {
   }
 }
 
-async function silence(ms: number, signal: AbortSignal): Promise<never> {
-  await wait(ms, undefined, { signal }).catch(() => {});
-  throw new Error(`no answer for ${ms / 1000} s`);
+async function answered(asked: Promise<string>, ms: number, signal: AbortSignal): Promise<string> {
+  const answer = await unlessAborted(signal, within(asked, ms, null));
+  if (answer === null) throw new Error(`no answer for ${ms / 1000} s`);
+  return answer;
 }
 
 async function view(redis: Parameters<typeof readRun>[0]): Promise<string> {

@@ -5,7 +5,7 @@
 
 import { type Lane, MEMBER_LANES, type MemberLane } from '../lane.ts';
 import { runKey } from '../ledger/script.ts';
-import { present } from '../presence.ts';
+import { presentIn } from '../presence.ts';
 import type { Redis } from '../redis/client.ts';
 import { openRedis, type RedisPlace } from '../redis/connect.ts';
 import { loadScript } from '../redis/script.ts';
@@ -119,10 +119,8 @@ export class Fleet {
 
 export async function liveSlots(redis: Redis, realm: string): Promise<Record<Lane, number>> {
   const slots = noSlots();
-  for (const worker of await present(redis)) {
-    if (worker.realm !== realm) continue;
+  for (const worker of await presentIn(redis, realm))
     for (const lane of Object.keys(slots) as Lane[]) slots[lane] += worker.slots[lane] ?? 0;
-  }
   return slots;
 }
 

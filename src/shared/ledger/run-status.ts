@@ -2,7 +2,9 @@
 // when and until when (INTERFACE, status). Answers while the run is at work, from any process.
 
 import { messageOf } from '../errors.ts';
-import { type Present, present } from '../presence.ts';
+import type { MemberLane } from '../lane.ts';
+import { holding, otherKeys, shortKey } from '../manning.ts';
+import { type Present, present, type RoleName } from '../presence.ts';
 import { isKnownDead } from '../process-identity.ts';
 import { privateRealm, SHARED_REALM } from '../realm.ts';
 import type { Redis } from '../redis/client.ts';
@@ -77,7 +79,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const open = fields.state === 'running' && driven;
   // A run that shared workers play may have brought a collector: that one is in the run's own realm.
   const brought = (w: Present): boolean => w.role === 'collect' && w.realm === privateRealm(run);
-  const roles = new Set<string>(workers.filter((w) => w.realm === realm || brought(w)).map((w) => w.role));
+  const near = workers.filter((w) => w.realm === realm || brought(w));
   // Measured by this sitting of the driver; a finished or resting run has no rate.
   const seconds = (nowMs - int('sitting_since')) / 1000;
   const rate =
@@ -85,7 +87,7 @@ export async function readStatus(redis: Redis, run: string): Promise<RunStatus |
   const standing = {
     ...stateOf(fields, driven, realm),
     ...(driven ? pauseOf(fields, nowMs) : {}),
-    ...(open ? absenceOf(fields, roles, await stagesOf(redis, key, oldest)) : {}),
+    ...(open ? absenceOf(fields, near, await stagesOf(redis, key, oldest)) : {}),
   };
   const over = fields.state === 'done' || fields.state === 'cancelled' || fields.state === 'stopped';
   const reasons = [over ? null : sayFull(memory), over ? null : store, standing.reason ?? null].filter(
@@ -156,26 +158,48 @@ function pauseOf(
   };
 }
 
+function keyOf(settings: string | undefined): string | null {
+  return settings === undefined ? null : readSettings(settings).keyFingerprint;
+}
+
 function pausedS(settings: string | undefined): number {
   return settings === undefined ? Number.NaN : readSettings(settings).pausedS;
 }
 
-/** Whoever is needed and not there: nothing goes on until such a worker is started. */
+/** Where each role has slots for members; who collects asks no verifier, and needs no key. */
+const PLAYS: Record<RoleName, readonly MemberLane[]> = {
+  rollout: ['rollout', 'light'],
+  verify: ['verify'],
+  collect: [],
+};
+
+/** Whoever is needed and not there, or there without the run's key: nothing goes on until such a worker is started. */
 function absenceOf(
   fields: Record<string, string>,
-  roles: ReadonlySet<string>,
+  workers: readonly Present[],
   stages: readonly (string | null)[],
 ): Pick<RunStatus, 'reason'> {
   const rolled = (stage: string | null): boolean => stage === 'rolled' || stage === 'verifying';
   const open = !allClosed(fields);
   const toRoll = Number(fields.groups) > Number(fields.next) || stages.length === 0 || !stages.every(rolled);
-  const missing = [
-    ...(open && toRoll && !roles.has('rollout') ? ['rollout'] : []),
-    ...(stages.some(rolled) && !roles.has('verify') ? ['verify'] : []),
-    ...(Number(fields.closed) > Number(fields.committed) && !roles.has('collect') ? ['collect'] : []),
+  const needed: RoleName[] = [
+    ...(open && toRoll ? ['rollout' as const] : []),
+    ...(stages.some(rolled) ? ['verify' as const] : []),
+    ...(Number(fields.closed) > Number(fields.committed) ? ['collect' as const] : []),
   ];
+  const key = keyOf(fields.settings);
+  const missing = needed.filter((role) => {
+    const can = role === 'collect' ? workers : holding(workers, key);
+    return !can.some((one) => one.role === role);
+  });
   if (missing.length === 0) return {};
-  return { reason: `there is ${missing.map((role) => `no ${role} worker`).join(' and ')}: waiting for one` };
+  const absent = missing.map((role) => {
+    const others = otherKeys(workers, PLAYS[role], key).join(', ');
+    const whose =
+      others === '' ? '' : ` with the run’s AmberTrace key (${shortKey(key)}; those that are there: ${others})`;
+    return `no ${role} worker${whose}`;
+  });
+  return { reason: `there is ${absent.join(' and ')}: waiting for one` };
 }
 
 /** Where those stand who have waited longest. */

@@ -4,7 +4,7 @@
 import { RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { RunSettings } from '../../shared/ledger/run-settings.ts';
 import { fixVersions, sayRefused, type Versions } from '../../shared/ledger/versions.ts';
-import { present } from '../../shared/presence.ts';
+import { presentIn } from '../../shared/presence.ts';
 import type { Redis } from '../../shared/redis/client.ts';
 import type { SandboxDriver } from '../../shared/sandbox.ts';
 
@@ -74,9 +74,7 @@ export class VersionPins {
   async #restIfNobodyCan(run: string, why: string): Promise<void> {
     const { redis, realm, worker } = this.#at;
     const refused = await sayRefused(redis, run, worker);
-    const others = (await present(redis)).filter(
-      (one) => one.role === 'rollout' && one.realm === realm && one.worker !== worker,
-    );
+    const others = (await presentIn(redis, realm)).filter((one) => one.role === 'rollout' && one.worker !== worker);
     if (others.every((one) => refused.has(one.worker)))
       await new RunLedger(redis, run).setState(
         'paused',

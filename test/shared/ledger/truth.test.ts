@@ -4,11 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rememberRun } from '../../../src/shared/ledger/known-runs.ts';
 import { BEAT_MS, LEASE_MS, MemberLedger } from '../../../src/shared/ledger/member-ledger.ts';
 import { DRIVER_LEASE_MS, RunLedger } from '../../../src/shared/ledger/run-ledger.ts';
+import { writeSettings } from '../../../src/shared/ledger/run-settings.ts';
 import { readStatus } from '../../../src/shared/ledger/run-status.ts';
 import { runKey } from '../../../src/shared/ledger/script.ts';
 import type { Member } from '../../../src/shared/outcome.ts';
-import { announce } from '../../../src/shared/presence.ts';
+import { announce, type Present, type RoleName } from '../../../src/shared/presence.ts';
 import { MemberQueue } from '../../../src/shared/queue.ts';
+import { settingsWith } from '../../support/outcomes.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 
 let server: TestRedis;
@@ -21,9 +23,9 @@ const PLACE = { pack: 'a'.repeat(64), offset: 0, bytes: 10, sha256: 'b'.repeat(6
 const HOUR_MS = 3_600_000;
 const RULES = { close: 'all', at_least: 0, deadline_ms: 60_000, slot_wait_ms: 600_000, refill: 2, max_attempts: 3 };
 
-async function opened(on: TestRedis, run: string, groups: number, size: number) {
+async function opened(on: TestRedis, run: string, groups: number, size: number, settings: { settings?: string } = {}) {
   const ledger = new RunLedger(on.redis, run);
-  await ledger.open({ size, groups, ...RULES });
+  await ledger.open({ size, groups, ...RULES, ...settings });
   const { epoch } = (await ledger.drive('driver')) as { epoch: string };
   const list = Array.from({ length: groups }, (_, g) => ({ taskId: `t${g}`, place: PLACE, lane: 'rollout' as const }));
   expect(await ledger.openGroups(epoch, 0, list)).toBe(groups);
@@ -265,6 +267,34 @@ describe('a run whose workers are not there', () => {
     const verify = await announce(server.redis, { ...seat, role: 'verify' });
     expect(await reason()).toBeUndefined();
     await verify.stop();
+  });
+
+  it('says of those that are left which key they hold, where the last one with its own has gone', async () => {
+    const run = 'keyed';
+    const key = 'a'.repeat(16);
+    await rememberRun(server.redis, run, 'absent');
+    const settings = writeSettings(settingsWith({ groups: 1, size: 1, keyFingerprint: key }));
+    const { worker, begin } = await opened(server, run, 1, 1, { settings });
+    const reason = async () => (await readStatus(server.redis, run))?.reason;
+    const there = (role: RoleName, name: string, more: Partial<Present> = {}) =>
+      announce(server.redis, {
+        ...seat,
+        role,
+        slots: role === 'verify' ? { verify: 1 } : { light: 1 },
+        worker: name,
+        ...more,
+      });
+    const right = [await there('rollout', 'r', { key }), await there('verify', 'v', { key })];
+    const other = [await there('rollout', 'o', { key: 'b'.repeat(16) }), await there('verify', 'm')];
+    expect(await reason()).toBeUndefined();
+    for (const { stop } of right) await stop();
+    const left = (role: string) =>
+      `there is no ${role} worker with the run’s AmberTrace key (aaaaaa; those that are there: ${role === 'rollout' ? 'bbbbbb' : 'none that they tell of'}): waiting for one`;
+    expect(await reason()).toBe(left('rollout'));
+    await worker.rolled(await begin(0, 0), '{}', []);
+    expect(await reason()).toBe(left('verify'));
+    for (const { stop } of other) await stop();
+    expect(await reason()).toBe('there is no verify worker: waiting for one');
   });
 
   it('does not miss a collector that it has brought for itself', async () => {

@@ -27,9 +27,9 @@ import type { Store } from '../../../src/shared/store/store.ts';
 import { verifyRun } from '../../../src/shared/store/verify-run.ts';
 import { ensureBuilt } from '../../support/built.ts';
 import { finishedRun, keysOf } from '../../support/run-fixture.ts';
-import type { Misdeed, S3Proxy, Seen } from '../../support/s3-proxy.ts';
+import type { Misdeed, Seen } from '../../support/s3-proxy.ts';
 import { REGION, startMoto, startVersitygw, type TestS3, useKeys, type Versitygw } from '../../support/s3-server.ts';
-import { answer, isPut, openWay, PART, PASSING, storeAt } from '../../support/s3-way.ts';
+import { answer, isPut, PART, PASSING, storeAt, wayOfEach } from '../../support/s3-way.ts';
 import { storeContract } from './contract.ts';
 
 let server: Versitygw;
@@ -64,44 +64,37 @@ it('a second server without such a bucket says so too', async () => {
 });
 
 describe('in parts through a way that fails', () => {
-  let proxy: S3Proxy;
-  let store: Store;
-  let there: Store;
-  beforeEach(async () => {
-    const way = await openWay(server);
-    ({ proxy, store, there } = way);
-    return () => way.close();
-  });
+  const way = wayOfEach(() => server);
 
   const bytes = Buffer.alloc(3 * PART + 17, 'farm');
   const uploads = async (): Promise<string[]> => {
     const names: string[] = [];
-    for await (const { name } of there.unfinishedPuts()) names.push(name);
+    for await (const { name } of way.there.unfinishedPuts()) names.push(name);
     return names;
   };
 
   it('what is larger than a part arrives whole', async () => {
-    await store.put('large', bytes);
-    expect((await there.get('large'))?.equals(bytes)).toBe(true);
+    await way.store.put('large', bytes);
+    expect((await way.there.get('large'))?.equals(bytes)).toBe(true);
     expect(
-      (await there.get('large', { offset: PART - 3, length: 6 }))?.equals(bytes.subarray(PART - 3, PART + 3)),
+      (await way.there.get('large', { offset: PART - 3, length: 6 }))?.equals(bytes.subarray(PART - 3, PART + 3)),
     ).toBe(true);
-    expect(proxy.seen.filter((s) => isPut(s) && s.query.includes('partNumber'))).toHaveLength(4);
+    expect(way.proxy.seen.filter((s) => isPut(s) && s.query.includes('partNumber'))).toHaveLength(4);
     expect(await uploads()).toEqual([]);
   });
 
   // A yes for nothing is found when the parts are put together: below.
   it.each(PASSING.filter(([, misdeed]) => misdeed?.kind !== 'lie'))('a part passes over %s', async (_, misdeed) => {
-    proxy.first(1, (seen) => isPut(seen) && seen.query.includes('partNumber=2'), misdeed);
-    await store.put('large', bytes);
-    expect((await there.get('large'))?.equals(bytes)).toBe(true);
+    way.proxy.first(1, (seen) => isPut(seen) && seen.query.includes('partNumber=2'), misdeed);
+    await way.store.put('large', bytes);
+    expect((await way.there.get('large'))?.equals(bytes)).toBe(true);
     expect(await uploads()).toEqual([]);
   });
 
   it('a lost answer to the last word is no loss', async () => {
-    proxy.first(1, (seen) => seen.method === 'POST' && seen.query.includes('uploadId'), { kind: 'lose_answer' });
-    await store.put('large', bytes);
-    expect((await there.get('large'))?.equals(bytes)).toBe(true);
+    way.proxy.first(1, (seen) => seen.method === 'POST' && seen.query.includes('uploadId'), { kind: 'lose_answer' });
+    await way.store.put('large', bytes);
+    expect((await way.there.get('large'))?.equals(bytes)).toBe(true);
   });
 
   it.each([
@@ -121,21 +114,21 @@ describe('in parts through a way that fails', () => {
       { kind: 'lie' } as Misdeed,
     ],
   ])('after %s nothing is left, and it is said', async (_, fits, misdeed) => {
-    proxy.misdeed = (seen) => (fits(seen) ? misdeed : null);
-    await expect(store.put('large', bytes)).rejects.toMatchObject({
+    way.proxy.misdeed = (seen) => (fits(seen) ? misdeed : null);
+    await expect(way.store.put('large', bytes)).rejects.toMatchObject({
       exit: 3,
       code: expect.stringMatching(/^store_/),
     });
     expect(await uploads()).toEqual([]);
-    expect(await keysOf(there)).toEqual([]);
+    expect(await keysOf(way.there)).toEqual([]);
   });
 
   it('an upload that somebody was killed in is listed, and can be removed', async () => {
-    proxy.misdeed = (seen) =>
+    way.proxy.misdeed = (seen) =>
       seen.query.includes('partNumber=4') || seen.method === 'DELETE' ? answer(503, 'SlowDown') : null;
-    await expect(store.put('large', bytes)).rejects.toMatchObject({ code: 'store_busy' });
+    await expect(way.store.put('large', bytes)).rejects.toMatchObject({ code: 'store_busy' });
     expect(await uploads()).toEqual([expect.stringContaining('large')]);
-    for await (const put of there.unfinishedPuts()) {
+    for await (const put of way.there.unfinishedPuts()) {
       expect(Math.abs(put.begunAt - Date.now())).toBeLessThan(30_000);
       await put.remove();
       await put.remove();

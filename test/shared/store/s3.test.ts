@@ -2,15 +2,14 @@
 // again, what cannot is named, and a put that returned is in the store. What every store must hold, large objects and whole
 // runs are in s3.slow.test.ts.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { FarmError } from '../../../src/shared/errors.ts';
 import { openStoreAddress } from '../../../src/shared/store/open.ts';
 import { openS3Store } from '../../../src/shared/store/s3.ts';
-import type { Store } from '../../../src/shared/store/store.ts';
 import { keysOf } from '../../support/run-fixture.ts';
-import type { Misdeed, S3Proxy, Seen } from '../../support/s3-proxy.ts';
+import type { Misdeed, Seen } from '../../support/s3-proxy.ts';
 import { KEYS, REGION, startVersitygw, useKeys, type Versitygw } from '../../support/s3-server.ts';
-import { answer, isPut, openWay, PART, PASSING, SHORT, type Way } from '../../support/s3-way.ts';
+import { answer, isPut, openWay, PART, PASSING, SHORT, type Way, wayOfEach } from '../../support/s3-way.ts';
 
 let server: Versitygw;
 beforeAll(async () => {
@@ -70,14 +69,7 @@ describe.concurrent('through a way that fails for a while', () => {
 });
 
 describe('through a way that fails', () => {
-  let proxy: S3Proxy;
-  let store: Store;
-  let there: Store;
-  beforeEach(async () => {
-    const way = await openWay(server);
-    ({ proxy, store, there } = way);
-    return () => way.close();
-  });
+  const way = wayOfEach(() => server);
 
   const named: [string, number, string, string][] = [
     ['no bucket', 404, 'NoSuchBucket', 'store_no_bucket'],
@@ -91,16 +83,16 @@ describe('through a way that fails', () => {
     ['a server that is no S3', 405, 'MethodNotAllowed', 'store_refuses'],
   ];
   it.each(named)('%s is named at once by every call', async (_, status, code, expected) => {
-    proxy.misdeed = () => answer(status, code);
+    way.proxy.misdeed = () => answer(status, code);
     const calls: [string, () => Promise<unknown>][] = [
-      ['put', () => store.put('k', Buffer.from('x'))],
-      ['put in parts', () => store.put('k', Buffer.alloc(PART + 1))],
-      ['putNew', () => store.putNew('k', Buffer.from('x'))],
-      ['get', () => store.get('k')],
-      ['head', () => store.head('k')],
-      ['list', () => keysOf(store)],
-      ['delete', () => store.delete('k')],
-      ['probe', () => store.probe()],
+      ['put', () => way.store.put('k', Buffer.from('x'))],
+      ['put in parts', () => way.store.put('k', Buffer.alloc(PART + 1))],
+      ['putNew', () => way.store.putNew('k', Buffer.from('x'))],
+      ['get', () => way.store.get('k')],
+      ['head', () => way.store.head('k')],
+      ['list', () => keysOf(way.store)],
+      ['delete', () => way.store.delete('k')],
+      ['probe', () => way.store.probe()],
     ];
     for (const [call, make] of calls) {
       // An answer to HEAD has no body: 404 there means that there is no such key.
@@ -112,31 +104,31 @@ describe('through a way that fails', () => {
       expect(failed, call).toMatchObject({ exit: 3, code: expected, message: expect.stringContaining(code) });
     }
     // Each call once, and a read where HEAD says nothing.
-    expect(proxy.seen.length).toBeLessThan(14);
+    expect(way.proxy.seen.length).toBeLessThan(14);
   });
 
   it('names the region that the server names', async () => {
-    proxy.misdeed = () => ({
+    way.proxy.misdeed = () => ({
       kind: 'answer',
       status: 301,
       code: 'PermanentRedirect',
       headers: { 'x-amz-bucket-region': 'eu-west-1' },
     });
-    await expect(store.probe()).rejects.toMatchObject({ hint: expect.stringContaining('eu-west-1') });
+    await expect(way.store.probe()).rejects.toMatchObject({ hint: expect.stringContaining('eu-west-1') });
   });
 
   it('a server that knows no conditional put is found out, and still keeps what is there', async () => {
-    proxy.misdeed = (seen) => (seen.headers['if-none-match'] ? answer(501, 'NotImplemented') : null);
-    expect(await store.probe()).toMatchObject({ conditionalPut: false });
-    expect(await store.putNew('k', Buffer.from('first'))).toBe(true);
-    expect(await store.putNew('k', Buffer.from('second'))).toBe(false);
-    expect((await there.get('k'))?.toString()).toBe('first');
+    way.proxy.misdeed = (seen) => (seen.headers['if-none-match'] ? answer(501, 'NotImplemented') : null);
+    expect(await way.store.probe()).toMatchObject({ conditionalPut: false });
+    expect(await way.store.putNew('k', Buffer.from('first'))).toBe(true);
+    expect(await way.store.putNew('k', Buffer.from('second'))).toBe(false);
+    expect((await way.there.get('k'))?.toString()).toBe('first');
   });
 
   it('a conditional put whose answer is lost is found to be there', async () => {
-    proxy.first(1, isPut, { kind: 'lose_answer' });
-    expect(await store.putNew('k', Buffer.from('first'))).toBe(false);
-    expect((await there.get('k'))?.toString()).toBe('first');
+    way.proxy.first(1, isPut, { kind: 'lose_answer' });
+    expect(await way.store.putNew('k', Buffer.from('first'))).toBe(false);
+    expect((await way.there.get('k'))?.toString()).toBe('first');
   });
 });
 

@@ -8,7 +8,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { messageOf, missingError } from '../../../shared/errors.ts';
+import { inputError, messageOf, missingError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/log.ts';
 import { type EngineAddress, engineAddress } from '../sandbox/engine-address.ts';
 
@@ -17,9 +17,9 @@ const ENGINE_MS = 120_000;
 const LOAD_MS = 300_000;
 const ASK_MS = 15_000;
 
-/** Waits for the engine; throws FarmError (exit 3) if it does not come, or does not take an image. */
+/** Waits for the engine; throws FarmError: exit 3 if it does not come, or does not take an image, exit 2 for another folder. */
 export async function bringImages(dockerHost: string | null, folder: string, log: Log): Promise<void> {
-  const list = listSchema.parse(JSON.parse(await readFile(path.join(folder, 'images.json'), 'utf8')));
+  const list = await readList(folder);
   await engineThere(dockerHost, log);
   for (const { file, name, id } of list) {
     const has = await idOf(dockerHost, name);
@@ -32,6 +32,18 @@ export async function bringImages(dockerHost: string | null, folder: string, log
         'image_missing',
         `the engine does not take the image ${name}: ${status} ${body.slice(0, 200)}`,
       );
+  }
+}
+
+async function readList(folder: string): Promise<z.infer<typeof listSchema>> {
+  try {
+    return listSchema.parse(JSON.parse(await readFile(path.join(folder, 'images.json'), 'utf8')));
+  } catch (error) {
+    throw inputError(
+      'images_unreadable',
+      `--images ${folder} has no images.json that can be read: ${messageOf(error)}`,
+      'a folder that infra/images/build.sh has made',
+    );
   }
 }
 
