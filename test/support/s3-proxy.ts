@@ -2,8 +2,8 @@
 // what comes and goes, changes it, stands still, or says yes and does nothing. Requests are passed on as they are signed, but
 // for a condition that is forgotten: that one needs a server that looks at no signatures.
 
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type http from 'node:http';
+import { claimStored, Front, passOn, type Refusal, refuse } from '../../src/bench/chaos/front.ts';
 import { until } from './until.ts';
 
 export interface Seen {
@@ -17,7 +17,7 @@ export interface Seen {
 export type Misdeed =
   | null
   /** An S3 error in the server's place. */
-  | { kind: 'answer'; status: number; code: string; message?: string; headers?: Record<string, string> }
+  | ({ kind: 'answer' } & Refusal)
   /** Success, and nothing was stored. */
   | { kind: 'lie' }
   /** The connection ends while the request's body is on its way. */
@@ -39,23 +39,20 @@ export class S3Proxy {
   misdeed: (seen: Seen) => Misdeed = () => null;
   readonly seen: Seen[] = [];
   private readonly target: number;
-  private readonly server: http.Server;
+  private readonly front = new Front((request, response) => this.pass(request, response));
 
   private constructor(target: number) {
     this.target = target;
-    this.server = http.createServer(
-      (request, response) => void this.pass(request, response).catch(() => response.destroy()),
-    );
   }
 
   static async start(target: number): Promise<S3Proxy> {
     const proxy = new S3Proxy(target);
-    await new Promise<void>((resolve) => proxy.server.listen(0, '127.0.0.1', resolve));
+    await proxy.front.listen();
     return proxy;
   }
 
   get endpoint(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return this.front.endpoint;
   }
 
   /** The first `times` requests that fit get it. */
@@ -68,9 +65,8 @@ export class S3Proxy {
     await until(what, () => this.seen.filter(fits).length >= count);
   }
 
-  async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
+  close(): Promise<void> {
+    return this.front.close();
   }
 
   private async pass(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
@@ -86,18 +82,11 @@ export class S3Proxy {
     const body = await bodyOf(request);
     if (misdeed?.kind === 'hang') return;
     if (misdeed?.kind === 'answer') {
-      const { status, code, message = code, headers = {} } = misdeed;
-      response.writeHead(status, { 'content-type': 'application/xml', ...headers });
-      response.end(
-        seen.method === 'HEAD'
-          ? undefined
-          : `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`,
-      );
+      refuse(request, response, misdeed);
       return;
     }
     if (misdeed?.kind === 'lie') {
-      response.writeHead(200, { etag: '"d41d8cd98f00b204e9800998ecf8427e"' });
-      response.end();
+      claimStored(response);
       return;
     }
     if (misdeed?.kind === 'flip_request') flip(body);
@@ -125,9 +114,8 @@ export class S3Proxy {
     body: Buffer,
   ): Promise<{ status: number; headers: http.IncomingHttpHeaders; body: Buffer }> {
     return new Promise((resolve, reject) => {
-      const { expect: _, ...headers } = request.headers;
-      const options = { host: '127.0.0.1', port: this.target, method: request.method, path: request.url, headers };
-      const passed = http.request(options, (answer) => {
+      const passed = passOn(request, this.target);
+      passed.on('response', (answer) => {
         bodyOf(answer).then(
           (content) => resolve({ status: answer.statusCode ?? 502, headers: answer.headers, body: content }),
           reject,

@@ -1,9 +1,9 @@
 // What stands before the S3 server of a farm under fire, and misbehaves as such servers and the way to them do. Requests are
 // passed on as they are signed; while nothing is wrong they stream.
 
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type http from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { claimStored, Front, passOn, refuse } from './front.ts';
 
 export type S3State =
   | { kind: 'good' }
@@ -23,54 +23,43 @@ export type S3State =
 const GOOD: S3State = { kind: 'good' };
 
 export class S3Front {
-  private readonly server: http.Server;
   private readonly target: number;
+  private readonly front = new Front((request, response) => this.serve(request, response));
   private state: S3State = GOOD;
   private uploads = 0;
 
   private constructor(target: number) {
     this.target = target;
-    this.server = http.createServer((request, response) => {
-      void this.serve(request, response).catch(() => response.destroy());
-    });
   }
 
   static async open(target: number): Promise<S3Front> {
-    const front = new S3Front(target);
-    await new Promise<void>((resolve, reject) => {
-      front.server.once('error', reject);
-      front.server.listen(0, '127.0.0.1', resolve);
-    });
-    return front;
+    const opened = new S3Front(target);
+    await opened.front.listen();
+    return opened;
   }
 
   get endpoint(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return this.front.endpoint;
   }
 
   set(state: S3State): void {
     this.state = state;
     // What hung is let go: whoever waits tries again.
-    if (state.kind === 'good') this.server.closeAllConnections();
+    if (state.kind === 'good') this.front.cut();
   }
 
-  async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
+  close(): Promise<void> {
+    return this.front.close();
   }
 
   private async serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const { state } = this;
     const upload = request.method === 'PUT' || request.method === 'POST';
     switch (state.kind) {
-      case 'answer': {
+      case 'answer':
         request.resume();
-        const { status, code } = state;
-        response.writeHead(status, { 'content-type': 'application/xml' });
-        const text = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${code}</Message></Error>`;
-        response.end(request.method === 'HEAD' ? undefined : text);
+        refuse(request, response, state);
         return;
-      }
       case 'silent':
         request.resume();
         return;
@@ -83,8 +72,7 @@ export class S3Front {
       case 'lie':
         if (!upload || ++this.uploads % 2 === 0) break;
         request.resume();
-        response.writeHead(200, { etag: '"d41d8cd98f00b204e9800998ecf8427e"' });
-        response.end();
+        claimStored(response);
         return;
       case 'slow':
         await wait(state.ms);
@@ -95,9 +83,8 @@ export class S3Front {
 
   private pass(request: http.IncomingMessage, response: http.ServerResponse, lost: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { expect: _, ...headers } = request.headers;
-      const options = { host: '127.0.0.1', port: this.target, method: request.method, path: request.url, headers };
-      const passed = http.request(options, (answer) => {
+      const passed = passOn(request, this.target);
+      passed.once('response', (answer) => {
         if (lost) {
           answer.resume();
           answer.once('end', () => response.destroy());
