@@ -29,14 +29,14 @@ import { ensureBuilt } from '../../support/built.ts';
 import { finishedRun, keysOf } from '../../support/run-fixture.ts';
 import type { Misdeed, S3Proxy, Seen } from '../../support/s3-proxy.ts';
 import { REGION, startMoto, startVersitygw, type TestS3, useKeys, type Versitygw } from '../../support/s3-server.ts';
-import { answer, isPut, openWay, PART, PASSING, storeAt } from '../../support/s3-way.ts';
+import { answer, isPut, openWay, PART, PASSING, patient, SHORT, storeAt } from '../../support/s3-way.ts';
 import { storeContract } from './contract.ts';
 
 let server: Versitygw;
 let moto: TestS3;
 beforeAll(async () => {
   [server, moto] = await Promise.all([startVersitygw(), startMoto()]);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([server.close(), moto.close()]);
 });
@@ -68,7 +68,7 @@ describe('in parts through a way that fails', () => {
   let store: Store;
   let there: Store;
   beforeEach(async () => {
-    const way = await openWay(server);
+    const way = await openWay(server, { ...SHORT, stillMs: 30_000 });
     ({ proxy, store, there } = way);
     return () => way.close();
   });
@@ -92,6 +92,12 @@ describe('in parts through a way that fails', () => {
 
   // A yes for nothing is found when the parts are put together: below.
   it.each(PASSING.filter(([, misdeed]) => misdeed?.kind !== 'lie'))('a part passes over %s', async (_, misdeed) => {
+    await store.close();
+    store = await openS3Store(
+      there.address,
+      { endpoint: proxy.endpoint, region: REGION },
+      { patience: patient(misdeed), partBytes: PART },
+    );
     proxy.first(1, (seen) => isPut(seen) && seen.query.includes('partNumber=2'), misdeed);
     await store.put('large', bytes);
     expect((await there.get('large'))?.equals(bytes)).toBe(true);
@@ -146,7 +152,7 @@ describe('in parts through a way that fails', () => {
 
 describe('a clock that is off', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'farm-test-clock-'));
-  beforeAll(ensureBuilt, 120_000);
+  beforeAll(ensureBuilt);
   afterAll(() => {
     rmSync(folder, { recursive: true, force: true });
     sweepClocks();
