@@ -209,7 +209,8 @@ describe('farm run', () => {
       const began = performance.now();
       command.signalGroup(signal);
       expectExit(await command.ended, exit);
-      expect(performance.now() - began).toBeLessThan(60_000);
+      // A drain that goes on has half a minute.
+      expect(performance.now() - began).toBeLessThan(20_000);
       await farm.nothingLeft();
     } finally {
       await farm.close();

@@ -74,7 +74,7 @@ describe('docker-compose.yml', () => {
       docker('start', id);
       const began = performance.now();
       docker('stop', '--time', '120', id);
-      expect(performance.now() - began, service).toBeLessThan(60_000);
+      expect(performance.now() - began, service).toBeLessThan(30_000);
       expect(docker('inspect', '--format', '{{.State.ExitCode}}', id), service).not.toBe('137');
     }
   });
@@ -177,7 +177,8 @@ describe('docker-compose.yml', () => {
     const [worker = ''] = workers;
     const began = performance.now();
     docker('stop', '--time', '120', worker);
-    expect(performance.now() - began).toBeLessThan(60_000);
+    // One that waits for work that is not there has half a minute.
+    expect(performance.now() - began).toBeLessThan(25_000);
     expect(docker('inspect', '--format', '{{.State.ExitCode}}', worker)).toBe('143');
     await until(
       'it is not counted any more',
