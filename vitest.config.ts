@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+// What is to happen is waited for, not timed: a machine that stands still for seconds is no failure.
+const expect = { poll: { timeout: 20_000 } };
+
 // Two suites: `fast` needs Redis only (about a minute), `slow` needs the Docker engine, whole commands, or many processes.
 export default defineConfig({
   test: {
@@ -11,7 +14,9 @@ export default defineConfig({
           name: 'fast',
           include: ['test/**/*.test.ts'],
           exclude: ['test/**/*.slow.test.ts', 'test/**/*.runtime.test.ts'],
-          testTimeout: 30_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          expect,
         },
       },
       {
@@ -21,6 +26,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           fileParallelism: false,
+          expect,
         },
       },
     ],

@@ -6,8 +6,8 @@ import { startRedis } from '../support/redis-server.ts';
 import { slowSpec } from '../support/run-specs.ts';
 import { until } from '../support/until.ts';
 
-/** The longest that an event loop was seen to stall. */
-const STALL_MS = 6_000;
+/** Six seconds were seen; that a lease outlives them stands beside the ledger. What the machine adds here must fit in too. */
+const STALL_MS = 4_500;
 const PATIENCE = { withinMs: 60_000 };
 
 function testFarm({ onTestFinished }: TestContext): TestFarm {
@@ -35,7 +35,7 @@ async function playing(farm: TestFarm, run: string, count: number): Promise<void
 const attemptsOf = ({ stderr }: Command) => stderr.split('\n').filter((line) => line.includes('"msg":"attempt"'));
 
 describe('a worker', () => {
-  it('that stalls for six seconds loses none of its members: each is played once', async (context) => {
+  it('that stalls for seconds loses none of its members: each is played once', async (context) => {
     const farm = testFarm(context);
     const command = farm.start(
       'run',
@@ -87,7 +87,19 @@ describe('a worker', () => {
   it('that a member kills each time sets that one aside, and none of its neighbours: they complete', async (context) => {
     const farm = testFarm(context);
     const culprit = '0-2';
-    const spec = slowSpec(farm, { groups: 1, size: 4, seconds: 5 });
+    // It plays until it is killed; its neighbours end by themselves.
+    const play = (seconds: number) => ({
+      task_id: 'c0',
+      action: ['python3', '-c', `import time; time.sleep(${seconds}); print("hello")`],
+    });
+    const lines = [5, 5, 100, 5].map((seconds) => `${JSON.stringify(play(seconds))}\n`);
+    farm.file('plays.jsonl', lines.join(''));
+    const spec = slowSpec(farm, {
+      groups: 1,
+      size: 4,
+      seconds: 100,
+      policy: { kind: 'completions', path: 'plays.jsonl' },
+    });
     const command = farm.start('run', spec, '--run-id', 'among', '--workers', '4');
     let over = false;
     const ended = command.ended.finally(() => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as GroupRecord);
-}, 60_000);
+});
 afterAll(() => farm.close());
 
 describe.concurrent('a command that cannot use what it was given', () => {
@@ -116,7 +116,7 @@ describe('results', () => {
     // And the same id again is the same run: nothing is done again.
     expect(await farm.run('run', spec, '--run-id', 'q')).toMatchObject({ code: 0 });
     expect((await farm.run('results', 'q')).stdout).toBe(results);
-  }, 60_000);
+  });
 });
 
 describe('a farm that has nothing to do', () => {

@@ -55,7 +55,7 @@ beforeAll(async () => {
   }
   simulator.process.kill('SIGTERM');
   await simulator.ended;
-}, 120_000);
+});
 afterAll(async () => {
   await farm.nothingLeft();
   await farm.close();

@@ -178,7 +178,7 @@ describe('farm run', () => {
     });
     expect((await killed.ended).code).toBeNull();
     // one that was created and not yet started has nothing that could end it: the next command removes it
-    await until('the boxes have ended', () => farm.running.length === 0, { withinMs: 30_000, everyMs: 250 });
+    await until('the boxes have ended', () => farm.running.length === 0, { withinMs: 90_000, everyMs: 250 });
     const resumed = JSON.parse(await succeed(farm, 'run', spec, '--run-id', 'k', '--json')) as RunStatus;
     expect(resumed).toMatchObject({ state: 'done', members: { completed: 32, no_result: 0 } });
     const records = await expectWhole(farm, 'k', 8, 4);
@@ -229,7 +229,7 @@ describe('farm run', () => {
   ] as const)('stops within seconds at a second %s, though its members would take minutes', async (_, signal, exit) => {
     const farm = new TestFarm();
     try {
-      const command = farm.start('run', slowSpec(farm, { groups: 2, seconds: 25 }), '--run-id', 's');
+      const command = farm.start('run', slowSpec(farm, { groups: 2, seconds: 150 }), '--run-id', 's');
       await until('a box is open', () => farm.containers.length > 0, { withinMs: 60_000, everyMs: 100 });
       await until(
         'it is at work',
@@ -243,7 +243,8 @@ describe('farm run', () => {
       const began = performance.now();
       command.signalGroup(signal);
       expectExit(await command.ended, exit);
-      expect(performance.now() - began).toBeLessThan(6_500);
+      // A drain that goes on has half a minute.
+      expect(performance.now() - began).toBeLessThan(20_000);
       await farm.nothingLeft();
     } finally {
       await farm.close();

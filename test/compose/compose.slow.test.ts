@@ -73,8 +73,8 @@ describe('docker-compose.yml', () => {
       const [id = ''] = farm.containers(service, 'created');
       docker('start', id);
       const began = performance.now();
-      docker('stop', '--time', '30', id);
-      expect(performance.now() - began, service).toBeLessThan(15_000);
+      docker('stop', '--time', '120', id);
+      expect(performance.now() - began, service).toBeLessThan(30_000);
       expect(docker('inspect', '--format', '{{.State.ExitCode}}', id), service).not.toBe('137');
     }
   });
@@ -135,7 +135,7 @@ describe('docker-compose.yml', () => {
     expect(sound.stdout).toContain(`sound: ${GROUPS} groups, ${GROUPS * SIZE} members`);
     // What the killed worker had made and not started cannot end itself: the other worker removes it on its rounds.
     await until('no box is left that was never started', () => boxes('status=created').length === 0, LONG);
-  }, 240_000);
+  }, 600_000);
 
   it('is scraped by a Prometheus that finds the gateway and has its key', async () => {
     await farm.must('--profile', 'metrics', 'up', '--detach', '--no-deps', 'prometheus');
@@ -176,8 +176,9 @@ describe('docker-compose.yml', () => {
     const workers = farm.containers('rollout-worker');
     const [worker = ''] = workers;
     const began = performance.now();
-    docker('stop', '--time', '60', worker);
-    expect(performance.now() - began).toBeLessThan(20_000);
+    docker('stop', '--time', '120', worker);
+    // One that waits for work that is not there has half a minute.
+    expect(performance.now() - began).toBeLessThan(25_000);
     expect(docker('inspect', '--format', '{{.State.ExitCode}}', worker)).toBe('143');
     await until(
       'it is not counted any more',

@@ -7,6 +7,7 @@ import { GatewayServer, refuseOpen } from '../../src/gateway/server.ts';
 import { readConfig } from '../../src/shared/config.ts';
 import { openLog } from '../../src/shared/log.ts';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
+import { gate } from '../support/gate.ts';
 import {
   call,
   completion,
@@ -16,17 +17,27 @@ import {
   startGateway,
   type TestGateway,
 } from '../support/gateway-fixture.ts';
+import { type StubPlatform, startStub } from '../support/stub-platform.ts';
 
 const MB = 1024 * 1024;
 let simulator: Simulator;
 let gateway: TestGateway | null = null;
+const platforms: StubPlatform[] = [];
 
 async function start(options: object = {}, misbehave?: string): Promise<TestGateway> {
   simulator = await startSimulator(misbehave === undefined ? {} : { misbehave });
   gateway = await startGateway({ baseUrl: simulator.baseUrl, ...options });
   return gateway;
 }
+/** A platform that answers nothing until it is told to. */
+async function gatedPlatform() {
+  const opened = gate();
+  const stub = await startStub(() => ({ after: opened.opened }));
+  platforms.push(stub);
+  return { baseUrl: stub.baseUrl, stub, opened };
+}
 afterEach(async () => {
+  for (const platform of platforms.splice(0)) await platform.close();
   await gateway?.close();
   await simulator?.close();
   gateway = null;
@@ -129,10 +140,8 @@ describe('bodies', () => {
     expect((await post(`${url}/get_reward`, Buffer.alloc(2 * MB, 32))).json.error).toContain('larger');
   });
 
-  test('slow senders are cut: of headers, of a body that stalls, of one that ends early', {
-    timeout: 20_000,
-  }, async () => {
-    const { port } = await start({ limits: { bodyIdleMs: 400 } });
+  test('slow senders are cut: of headers, of a body that stalls, of one that ends early', async () => {
+    const { port } = await start({ limits: { bodyIdleMs: 400 }, headersMs: 1_500 });
     const head = 'POST /v1/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n';
     const [headers, body] = await Promise.all([raw(port, head), raw(port, `${head}\r\n`, '{"prompts"')]);
     expect(headers).toMatch(/^HTTP\/1.1 408 /);
@@ -156,17 +165,14 @@ describe('bodies', () => {
 
 describe('beyond its capacity', () => {
   test('/v1/score is told to come back, while everything else lives on', async () => {
-    const { url } = await start({ limits: { samples: 4, requests: 3 } }, '{"fail": [{"kind": "hang"}]}');
+    const { baseUrl, opened } = await gatedPlatform();
+    const { url } = await start({ baseUrl, limits: { samples: 4, requests: 3 } });
     const held = [1, 2].map((age) =>
-      post(`${url}/v1/score`, {
-        prompts: ['', ''],
-        completions: [completion(age), completion(age + 10)],
-        deadline_ms: 1_500,
-      }),
+      post(`${url}/v1/score`, { prompts: ['', ''], completions: [completion(age), completion(age + 10)] }),
     );
-    await vi.waitFor(async () =>
-      expect((await call(`${url}/metrics`)).text).toContain('farm_gateway_samples_inside{call="score"} 4'),
-    );
+    await expect
+      .poll(async () => (await call(`${url}/metrics`)).text)
+      .toContain('farm_gateway_samples_inside{call="score"} 4');
     const refused = await post(`${url}/v1/score`, one(50));
     expect([refused.status, refused.json.error.code]).toEqual([429, 'busy']);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
@@ -174,22 +180,21 @@ describe('beyond its capacity', () => {
     const rewards = await post(`${url}/get_reward`, { query: ['no block'] });
     expect([rewards.status, (await call(`${url}/healthz`)).status]).toEqual([200, 200]);
     expect((await third).status).toBe(429);
+    opened.open();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await post(`${url}/v1/score`, { prompts: [''], completions: ['no block'] })).json.rewards).toEqual([FLOOR]);
   });
 
   test('bodies beyond the memory that it has are refused; of /get_reward they wait', async () => {
-    const { url } = await start({ limits: { bytes: MB } }, '{"fail": [{"kind": "hang"}]}');
-    const big = (age: number) => ({
-      prompts: ['x'.repeat(700_000)],
-      completions: [completion(age)],
-      deadline_ms: 1_000,
-    });
+    const { baseUrl, opened } = await gatedPlatform();
+    const { url } = await start({ baseUrl, limits: { bytes: MB } });
+    const big = (age: number) => ({ prompts: ['x'.repeat(700_000)], completions: [completion(age)] });
     const first = post(`${url}/v1/score`, big(1));
-    await vi.waitFor(async () =>
-      expect((await call(`${url}/metrics`)).text).toMatch(/farm_gateway_body_bytes\{call="score"\} 7\d{5}/),
-    );
+    await expect
+      .poll(async () => (await call(`${url}/metrics`)).text)
+      .toMatch(/farm_gateway_body_bytes\{call="score"\} 7\d{5}/);
     expect((await post(`${url}/v1/score`, big(2))).status).toBe(429);
+    opened.open();
     expect((await first).status).toBe(200);
     expect((await post(`${url}/v1/score`, big(3))).status).toBe(200);
     expect((await call(`${url}/metrics`)).text).toContain('farm_gateway_body_bytes{call="score"} 0');
@@ -206,9 +211,9 @@ describe('callers that go, and that come back', () => {
     request.on('error', () => {});
     request.end(JSON.stringify(one(20)));
     const inside = async (): Promise<string> => (await call(`${url}/metrics`)).text;
-    await vi.waitFor(async () => expect(await inside()).toContain('farm_gateway_samples_inside{call="score"} 1'));
+    await expect.poll(inside).toContain('farm_gateway_samples_inside{call="score"} 1');
     request.destroy();
-    await vi.waitFor(async () => expect(await inside()).toContain('farm_gateway_samples_inside{call="score"} 0'));
+    await expect.poll(inside).toContain('farm_gateway_samples_inside{call="score"} 0');
     expect(await inside()).toContain('farm_gateway_requests_total{call="score",status="499"} 1');
   });
 
@@ -249,7 +254,7 @@ describe('callers that go, and that come back', () => {
     const request = http.request(`${url}/v1/score`, { method: 'POST', agent: false, headers: key });
     request.on('error', () => {});
     request.end(JSON.stringify(one(20)));
-    await vi.waitFor(() => expect(simulator.calls.inFlight).toBe(1));
+    await expect.poll(() => simulator.calls.query + simulator.calls.batch).toBe(1);
     request.destroy();
     expect((await post(`${url}/v1/score`, one(20), key)).json.outcomes[0].status).toBe('completed');
     expect(simulator.calls.query + simulator.calls.batch).toBe(1);
@@ -275,11 +280,11 @@ describe('secrets', () => {
   });
 
   /** Everything that callers, operators and Redis get to see. */
-  async function seenOf({ url, redis }: TestGateway): Promise<string> {
+  async function seenOf({ url, redis }: TestGateway, deadline_ms: number): Promise<string> {
     const auth = { authorization: `Bearer ${OWN}` };
     const seen = [
-      await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), auth),
-      await post(`${url}/v1/score`, one(20, { deadline_ms: 700 }), { authorization: `Bearer ${OWN}x` }),
+      await post(`${url}/v1/score`, one(20, { deadline_ms }), auth),
+      await post(`${url}/v1/score`, one(20, { deadline_ms }), { authorization: `Bearer ${OWN}x` }),
       await post(`${url}/v1/score`, '{', auth),
       await post(`${url}/get_reward`, { query: [completion(20)] }, auth),
       await call(`${url}/metrics`, { headers: auth }),
@@ -295,10 +300,11 @@ describe('secrets', () => {
 
   test.each(['unauthorized', 'proxy_503', 'garbage', 'cut_body', 'not_found'])(
     'keys stand in no answer, log, metric or Redis: %s',
-    { timeout: 20_000 },
     async (kind) => {
       const fail = JSON.stringify({ fail: [{ kind }] });
-      expect(await seenOf(await start({ apiKey: CANARY, keys: OWN, limits: short }, fail))).not.toContain('canary');
+      expect(await seenOf(await start({ apiKey: CANARY, keys: OWN, limits: short }, fail), 700)).not.toContain(
+        'canary',
+      );
     },
   );
 
@@ -316,7 +322,7 @@ describe('secrets', () => {
       (key: string) => ({ ok: false, error: { code: 'service_unavailable', message: key, rejected_facts: [key] } }),
     ],
     [500, (key: string) => ({ ok: false, error: { code: `internal_${key}`, message: key } })],
-  ])('not even where the platform says them: %i', { timeout: 20_000 }, async (status, answer) => {
+  ])('not even where the platform says them: %i', async (status, answer) => {
     const echo = http.createServer((request, response) => {
       request.resume();
       response.writeHead(request.url?.endsWith('batch') ? 404 : status, { 'content-type': 'application/json' });
@@ -325,7 +331,11 @@ describe('secrets', () => {
     await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
     const baseUrl = `http://127.0.0.1:${(echo.address() as AddressInfo).port}`;
     try {
-      const seen = await seenOf(await start({ baseUrl, apiKey: CANARY, keys: OWN, limits: short }));
+      const limits = status === 200 ? {} : short;
+      const seen = await seenOf(
+        await start({ baseUrl, apiKey: CANARY, keys: OWN, limits }),
+        status === 200 ? 20_000 : 700,
+      );
       expect(seen).not.toContain('canary');
       if (status === 200) expect(seen).toContain('Bearer [redacted]');
     } finally {
@@ -336,15 +346,17 @@ describe('secrets', () => {
 });
 
 test('a stop lets what is under way end, takes nothing new, and frees the port at once', async () => {
-  const { url, port, server, redis } = await start({}, '{"latency_ms": 600}');
+  const { baseUrl, stub, opened } = await gatedPlatform();
+  const { url, port, server, redis } = await start({ baseUrl });
   const agent = new http.Agent({ keepAlive: true });
   const body = { method: 'POST', body: JSON.stringify(one(20)), agent };
   const under = call(`${url}/v1/score`, body);
-  await vi.waitFor(() => expect(simulator.calls.inFlight).toBe(1));
-  const draining = server.drain(10_000, new AbortController().signal);
+  await expect.poll(() => stub.calls.length).toBe(1);
+  const draining = server.drain(50_000, new AbortController().signal);
   await expect(call(`${url}/healthz`)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   const next = http.createServer((_, response) => response.end('next'));
   await new Promise<void>((resolve) => next.listen(port, '127.0.0.1', resolve));
+  opened.open();
   expect((await under).json.outcomes[0].status).toBe('completed');
   await draining;
   expect((await call(url)).text).toBe('next');

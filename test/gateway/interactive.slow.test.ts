@@ -34,13 +34,13 @@ function scoredBy(worker: Command): Map<string, number> {
   return counts;
 }
 
-describe('samples that somebody waits for', { timeout: 120_000 }, () => {
+describe('samples that somebody waits for', () => {
   test('go to the workers, not into the gateway; a worker that is killed loses none, and nothing is left', async () => {
     const [first, second] = [await startWorker(1), await startWorker(1)];
     const serve = farm.start('serve', '--port', '0');
     const url = await ready(serve);
     const scored = score(url, new Array(6).fill(slowly(2)));
-    await until('both are at work', () => farm.containers.length >= 4, { withinMs: 30_000 });
+    await until('both are at work', () => farm.containers.length >= 4, { withinMs: 60_000 });
     first.process.kill('SIGKILL');
     const { json } = await scored;
     expect(json.rewards).toEqual(new Array(6).fill(1));
@@ -54,29 +54,28 @@ describe('samples that somebody waits for', { timeout: 120_000 }, () => {
     await until('it did that too', () => scoredBy(second).size === 2);
     for (const command of [serve, second]) command.process.kill('SIGTERM');
     await Promise.all([serve.ended, second.ended]);
-    await farm.nothingLeft({ withinMs: 30_000 });
+    await farm.nothingLeft({ withinMs: 60_000 });
   });
 
   test('do not wait for a run that keeps every slot busy', async () => {
     const up = farm.start('up', '--port', '0');
     const url = await until('the gateway says where it is', () => /http:\/\/[\d.]+:\d+/.exec(up.stderr)?.[0]);
-    const spec = slowSpec(farm, { groups: 20, size: 4, seconds: 20 });
+    const spec = slowSpec(farm, { groups: 20, size: 4, seconds: 100 });
     await until(
       'the run is submitted',
       async () => (await farm.run('run', spec, '--run-id', 'big', '--detach')).code === 0,
     );
     const busy = async (): Promise<boolean> => (await call(`${url}/v1/runs/big`)).json.members.in_flight >= 2;
-    await until('the run is at work', async () => (await busy()) && farm.containers.length >= 2, { withinMs: 30_000 });
-    const began = performance.now();
+    await until('the run is at work', async () => (await busy()) && farm.containers.length >= 2, { withinMs: 60_000 });
     const { json } = await score(url, [slowly(0), slowly(0)]);
     expect(json.rewards).toEqual([1, 1]);
-    expect(performance.now() - began).toBeLessThan(12_000);
+    // They were over before any slot of the run's was free.
     expect((await call(`${url}/v1/runs/big`)).json.members.accepted).toBe(0);
     await farm.run('cancel', 'big');
     up.signalGroup('SIGINT');
     up.signalGroup('SIGINT');
     await up.ended;
-    await farm.nothingLeft({ withinMs: 30_000 });
+    await farm.nothingLeft({ withinMs: 60_000 });
   });
 
   test('without workers the gateway alone scores them, in boxes of its own', async () => {

@@ -61,13 +61,13 @@ async function expectSound(farm: FarmParts, run: string): Promise<void> {
 }
 
 describe.concurrent('Redis that comes back', () => {
-  it('with all that it had goes on after a look at the store', { timeout: 90_000 }, async (context) => {
+  it('with all that it had goes on after a look at the store', { timeout: 240_000 }, async (context) => {
     const parts = await atWork(context);
     const run = await parts.drive();
     const before = await run.ledger.field('server');
     await until('a shard is committed', async () => (await run.shards()) >= 1, { everyMs: 5 });
     await parts.comeBack();
-    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 60_000 })).toEqual({
+    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
     expect(await run.ledger.field('server')).not.toBe(before);
@@ -76,7 +76,7 @@ describe.concurrent('Redis that comes back', () => {
     await expectSound(parts.farm, run.run);
   });
 
-  it('with an older ledger follows the store: every member exactly once', { timeout: 90_000 }, async (context) => {
+  it('with an older ledger follows the store: every member exactly once', { timeout: 240_000 }, async (context) => {
     const parts = await atWork(context);
     const run = await parts.drive();
     await until('a shard is committed', async () => (await run.shards()) >= 1, { everyMs: 5 });
@@ -87,7 +87,7 @@ describe.concurrent('Redis that comes back', () => {
     const given: ResultLine[] = [];
     for await (const row of reader.after(0)) given.push(row);
     await parts.comeBack();
-    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 60_000 })).toEqual({
+    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
     expect(parts.said(/has lost writes: the ledger follows the store/)).toBe(true);
@@ -105,14 +105,14 @@ describe.concurrent('Redis that comes back', () => {
     expect(await run.ledger.fields()).toMatchObject({ accepted: String(GROUPS * SIZE), closed: String(GROUPS) });
   });
 
-  it('knowing nothing of the run has it opened again, and adopts its shards', { timeout: 90_000 }, async (context) => {
+  it('knowing nothing of the run has it opened again, and adopts its shards', { timeout: 240_000 }, async (context) => {
     const parts = await atWork(context);
     await parts.farm.server.redis.set('before', 'the run');
     parts.keep();
     const run = await parts.drive();
     await until('shards are committed', async () => (await run.shards()) >= 2, { everyMs: 5 });
     await parts.comeBack();
-    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 60_000 })).toEqual({
+    expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
     expect(parts.said(/has forgotten the run/)).toBe(true);

@@ -330,7 +330,7 @@ describe.concurrent('a driver', () => {
   });
 
   it('rides through a Redis that is killed and comes back: everything is accepted once', {
-    timeout: 60_000,
+    timeout: 150_000,
   }, async (context) => {
     const own = await startRedis();
     context.onTestFinished(() => own.close());
@@ -343,7 +343,7 @@ describe.concurrent('a driver', () => {
       await own.restart();
     }
     await until('all groups are closed', async () => Number(await run.ledger.field('closed')) === groups, {
-      withinMs: 45_000,
+      withinMs: 120_000,
     });
     await run.collect();
     expect(await end).toEqual({ state: 'done' });

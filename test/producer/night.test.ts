@@ -16,7 +16,7 @@ import { startStub } from '../support/stub-platform.ts';
 import { until } from '../support/until.ts';
 
 const NIGHT_S = 10 * 3_600;
-const [GROUPS, SIZE, DEADLINE_S] = [4, 3, 60];
+const [GROUPS, SIZE, DEADLINE_S] = [4, 3, 600];
 /** A night and no more. */
 const LIMITS = { paused_s: 12 * 3_600 };
 
@@ -70,7 +70,7 @@ async function atWork(farm: FarmParts, spec: object, before: (parts: Parts) => O
     const status = await run.status();
     return status.paused_for_s !== undefined && status;
   };
-  const evening = await until('the run rests', resting, { withinMs: 40_000 });
+  const evening = await until('the run rests', resting, { withinMs: 60_000 });
   const clock = Number(await run.ledger.field('clock'));
   await farm.server.redis.hincrby(`${runKey(run.run)}:run`, 'skew', NIGHT_S * 1_000);
   const night = await until('it rests still', resting);
@@ -80,7 +80,7 @@ async function atWork(farm: FarmParts, spec: object, before: (parts: Parts) => O
   expect(night.members.no_result).toBe(0);
   expect(night.members.accepted).toBe(evening.members.accepted);
   await outage.end();
-  await until('all are accepted', async () => (await run.status()).groups.closed === GROUPS, { withinMs: 60_000 });
+  await until('all are accepted', async () => (await run.status()).groups.closed === GROUPS, { withinMs: 100_000 });
   expect(await run.end).toEqual({ state: 'done' });
   // What was at work goes on counting; the night itself is none of it.
   expect(Number(await run.ledger.field('clock')) - clock).toBeLessThan((DEADLINE_S / 2) * 1_000);
@@ -89,7 +89,7 @@ async function atWork(farm: FarmParts, spec: object, before: (parts: Parts) => O
   expect(new Set(attempts)).toEqual(new Set([1]));
 }
 
-describe.concurrent('a night without', { timeout: 120_000 }, () => {
+describe.concurrent('a night without', { timeout: 240_000 }, () => {
   it('the engine', async (context) => {
     await atWork(await farmOf(context), boxed, ({ sandbox }) => ({
       reason: /engine does not answer/,

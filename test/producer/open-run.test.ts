@@ -393,9 +393,9 @@ describe('a run that is driven', () => {
     const opened = await open(run, {}, { owner });
     child.kill('SIGKILL');
     await new Promise((resolve) => child.once('exit', resolve));
-    const began = performance.now();
-    const again = await open(run, {}, { owner: 'other' });
-    expect(performance.now() - began).toBeLessThan(5_000);
+    // Its lease does not end: whoever waited for that would wait in vain.
+    const renewing = setInterval(() => void opened.ledger.drive(owner), 500);
+    const again = await open(run, {}, { owner: 'other' }).finally(() => clearInterval(renewing));
     expect(again.epoch).not.toBe(opened.epoch);
     expect(await opened.ledger.tick(opened.epoch)).toBe('lost');
   });

@@ -1,9 +1,11 @@
 // Askers of one fleet, as several processes would have them: each with connections and an identity of its own.
 
 import type { ValueMap } from '../../src/shared/json/value.ts';
+import type { Redis } from '../../src/shared/redis/client.ts';
 import { openRedis } from '../../src/shared/redis/connect.ts';
 import { type AskOptions, FleetAsker } from '../../src/workers/verify/fleet/asker.ts';
 import type { ExchangeLimits } from '../../src/workers/verify/fleet/exchange.ts';
+import { FLEET_KEY, readUpstreams, type UpstreamState } from '../../src/workers/verify/fleet/upstream.ts';
 import type { FleetAnswer } from '../../src/workers/verify/fleet/waits.ts';
 import type { Query } from '../../src/workers/verify/wire-request.ts';
 import type { TestRedis } from './redis-server.ts';
@@ -60,6 +62,16 @@ export function queryOf(text: string, facts: Record<string, bigint> = { age: 20n
 
 export function queriesOf(count: number, from = 0): Query[] {
   return Array.from({ length: count }, (_, i) => queryOf(`query ${from + i}`));
+}
+
+/** The only upstream, as the fleet knows it. */
+export async function upstreamOf({ redis }: TestRedis): Promise<UpstreamState | undefined> {
+  return (await readUpstreams(redis))[0];
+}
+
+/** An open breaker's rest is over, however long it was to be. */
+export async function endRest({ redis }: { redis: Redis }): Promise<void> {
+  for (const { id } of await readUpstreams(redis)) await redis.hset(`${FLEET_KEY}:u:${id}`, 'till', 1);
 }
 
 export const OPTIONS: AskOptions = { epoch: 'epoch-1', cache: true, deadlineMs: 20_000 };

@@ -74,6 +74,7 @@ export interface FixtureOptions {
   redis?: TestRedis;
   adopts?: boolean;
   needsWorkers?: boolean;
+  headersMs?: number;
 }
 
 export async function startGateway(options: FixtureOptions): Promise<TestGateway> {
@@ -88,7 +89,13 @@ export async function startGateway(options: FixtureOptions): Promise<TestGateway
   };
   const log = openLog({ ...config, logLevel: config.logLevel ?? 'silent' }, 'gateway');
   const keys = new Keys(options.keys ?? null);
-  const server = await GatewayServer.bind({ host: '127.0.0.1', port: 0, keys, log, headersMs: 1_500 });
+  const server = await GatewayServer.bind({
+    host: '127.0.0.1',
+    port: 0,
+    keys,
+    log,
+    headersMs: options.headersMs ?? 20_000,
+  });
   const opened = await openGateway(server, {
     config,
     configs: new ScoreConfigs([

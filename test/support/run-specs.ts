@@ -15,8 +15,16 @@ export function quickSpec(farm: TestFarm, change: Record<string, unknown> = {}):
   });
 }
 
-/** Each member is a command in a box of its own that takes `seconds`. */
-export function slowSpec(farm: TestFarm, { groups = 8, size = 4, seconds = 0.5 } = {}): string {
+/** Each member is a command in a box of its own that takes `seconds`, or, by a policy of its own, at most so long. */
+export function slowSpec(
+  farm: TestFarm,
+  {
+    groups = 8,
+    size = 4,
+    seconds = 0.5,
+    policy,
+  }: { groups?: number; size?: number; seconds?: number; policy?: object } = {},
+): string {
   const code = `import time; time.sleep(${seconds}); print("hello")`;
   return farm.file('slow.json', {
     name: 'slow',
@@ -25,9 +33,9 @@ export function slowSpec(farm: TestFarm, { groups = 8, size = 4, seconds = 0.5 }
     tasks: Array.from({ length: groups }, (_, i) => ({
       id: `c${i}`,
       env: 'command',
-      config: { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 30 },
+      config: { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 30 + seconds },
     })),
-    policy: { kind: 'scripted', actions: [['python3', '-c', code]] },
-    sandbox: { timeout_s: 60 },
+    policy: policy ?? { kind: 'scripted', actions: [['python3', '-c', code]] },
+    sandbox: { timeout_s: 60 + 2 * seconds },
   });
 }

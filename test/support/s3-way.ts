@@ -9,6 +9,12 @@ import { REGION, type TestS3 } from './s3-server.ts';
 
 /** Short, so that giving up does not take the test's time. */
 export const SHORT: Patience = { giveUpMs: 1_500, stillMs: 1_000, slowBytesPerMs: 4_096, restMs: 10, restMostMs: 50 };
+/** For what is to succeed: only what is silent on purpose (`stillMs` of SHORT) may count as silent. */
+export const patient = (misdeed: Misdeed = null): Patience => ({
+  ...SHORT,
+  giveUpMs: 60_000,
+  stillMs: misdeed?.kind === 'hang' ? SHORT.stillMs : 30_000,
+});
 /** The least that S3 takes. */
 export const PART = 5 * 1024 * 1024;
 
@@ -29,9 +35,9 @@ export interface Way {
   close(): Promise<void>;
 }
 
-export async function openWay(at: TestS3): Promise<Way> {
+export async function openWay(at: TestS3, patience = SHORT): Promise<Way> {
   const proxy = await S3Proxy.start(at.port);
-  const store = await storeAt(at, proxy.endpoint, SHORT);
+  const store = await storeAt(at, proxy.endpoint, patience);
   const there = await openS3Store(store.address, { endpoint: at.endpoint, region: REGION });
   const close = async (): Promise<void> => {
     await Promise.all([store.close(), there.close()]);
@@ -41,10 +47,10 @@ export async function openWay(at: TestS3): Promise<Way> {
 }
 
 /** One for each test of the block that calls this. */
-export function wayOfEach(at: () => TestS3): Readonly<Way> {
+export function wayOfEach(at: () => TestS3, patience = SHORT): Way {
   const way = {} as Way;
   beforeEach(async () => {
-    Object.assign(way, await openWay(at()));
+    Object.assign(way, await openWay(at(), patience));
     return () => way.close();
   });
   return way;

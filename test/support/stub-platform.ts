@@ -24,6 +24,8 @@ export interface StubReply {
   cut?: boolean;
   reset?: boolean;
   delayMs?: number;
+  /** Answers when this has happened, `delayMs` later. */
+  after?: Promise<unknown>;
 }
 
 export interface StubPlatform {
@@ -71,12 +73,19 @@ export async function startStub(behave: StubPlatform['behave'] = () => undefined
       if (reply.reset) return void response.destroy();
       if (reply.hang) return;
       const text = reply.body ?? JSON.stringify(envelope(single, queries, reply.items));
-      setTimeout(() => {
+      const say = (): void => {
         response.writeHead(reply.status ?? 200, { 'content-length': Buffer.byteLength(text), ...reply.headers });
-        if (!reply.cut) return response.end(text);
+        if (!reply.cut) {
+          response.end(text);
+          return;
+        }
         response.write(text.slice(0, text.length / 2));
         setTimeout(() => response.destroy(), 10);
-      }, reply.delayMs ?? 0);
+      };
+      void (async () => {
+        await reply.after;
+        setTimeout(say, reply.delayMs ?? 0);
+      })();
     });
   });
   server.on('connection', (socket: Socket) => {

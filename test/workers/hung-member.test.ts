@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { groupRecordSchema } from '../../src/shared/group.ts';
 import { BEAT_MS, MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import { runKey } from '../../src/shared/ledger/script.ts';
 import { type ResultLine, resultsFromStore } from '../../src/shared/store/results.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
@@ -11,10 +12,10 @@ import { GatedSandbox } from '../support/gated-sandbox.ts';
 import { guessTasks } from '../support/spec.ts';
 import { until } from '../support/until.ts';
 
-const [SIZE, HUNG, DEADLINE_S] = [256, 97, 8];
+const [SIZE, HUNG, DEADLINE_S] = [256, 97, 600];
 
 describe('a batch of 256', () => {
-  it('with one member that hangs closes within a second of its deadline, with 255', { timeout: 60_000 }, async ({
+  it('with one member that hangs closes at its deadline, with 255', { timeout: 120_000 }, async ({
     onTestFinished,
   }) => {
     const farm = await FarmParts.start();
@@ -32,7 +33,6 @@ describe('a batch of 256', () => {
       const begun = await hung.begin(member, 'rollout');
       return 'refused' in begun ? null : begun;
     });
-    const began = performance.now();
     const standing: string[] = [];
     const beat = async (): Promise<void> => {
       const { group, token } = attempt;
@@ -48,18 +48,24 @@ describe('a batch of 256', () => {
     farm.onClose(() => worker.stop());
     const collect = await startCollectWorker(farm.seat('collect', run.run), run.run);
     farm.onClose(() => collect.stop());
-    const last = await until('the others are accepted', async () => {
+    const others = async () => {
       const status = await run.status();
       return status.members.accepted === SIZE - 1 && status;
-    });
+    };
+    const last = await until('the others are accepted', others, { withinMs: 60_000 });
     // Nothing else is waited for, and it is said for how long yet.
     expect(last.waiting_for.map((w) => w.member)).toEqual([`0-${HUNG}`]);
     expect(last.waiting_for[0]).toMatchObject({ phase: 'playing' });
     expect(last.waiting_for[0]?.deadline_s).toBeGreaterThan(0);
-    await until('the group closes', async () => (await run.status()).groups.closed === 1, { withinMs: 30_000 });
-    const seconds = (performance.now() - began) / 1000;
-    expect(seconds).toBeGreaterThan(DEADLINE_S - 1);
-    expect(seconds).toBeLessThan(DEADLINE_S + 1);
+    await until('it was well for a while', () => standing.length >= 8);
+    expect((await run.status()).groups.closed).toBe(0);
+    // The rest of its time passes, but for two seconds.
+    const clock = Number(await run.ledger.field('clock'));
+    const deadlines = `${runKey(run.run)}:deadlines`;
+    expect(Number(await farm.server.redis.zscore(deadlines, '0'))).toBeGreaterThan(clock);
+    await farm.server.redis.zadd(deadlines, clock + 2_000, '0');
+    await until('the group closes', async () => (await run.status()).groups.closed === 1);
+    expect(Number(await run.ledger.field('clock'))).toBeGreaterThanOrEqual(clock + 2_000);
     await until('the one that hung is told to end', () => standing.at(-1) === 'closed');
     expect(standing.slice(0, 8)).toEqual(Array(8).fill('ok'));
     expect(await run.end).toEqual({ state: 'done' });

@@ -73,7 +73,7 @@ describe('a worker', () => {
     const silent = (await run.status()).waiting_for.find((w) => /not been heard/.test(w.phase));
     expect(silent).toMatchObject({ member: '0-0' });
     expect(silent?.phase).toMatch(
-      /^worker rollout-1 has not been heard of for [345]\.\d s: this member is given to others in [234]\.\d s$/,
+      /^worker rollout-1 has not been heard of for [3-9]\.\d s: this member is given to others in [0-4]\.\d s$/,
     );
     await until('it is heard of again', async () =>
       (await run.status()).waiting_for.every((w) => !/not been heard/.test(w.phase)),
@@ -82,7 +82,7 @@ describe('a worker', () => {
   });
 
   it('whose event loop stands still for five seconds, again and again, keeps its members', {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async (context) => {
     const farm = await farmOf(context);
     const run = await farm.drive(SPEC);

@@ -72,7 +72,7 @@ describe.concurrent('a member that kills its worker each time', () => {
         roles.push(role);
       };
       await begin();
-      await until('the group is closed', async () => (await run.ledger.field('closed')) === '1', { withinMs: 25_000 });
+      await until('the group is closed', async () => (await run.ledger.field('closed')) === '1', { withinMs: 50_000 });
       over = true;
       const [entry] = await run.ledger.entries(1, 1);
       const members = entry?.closed.members ?? [];

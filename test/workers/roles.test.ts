@@ -152,7 +152,7 @@ describe.concurrent('a rollout worker', () => {
     await until('four members are at work', () => shut.waiting === 4);
     const began = performance.now();
     await first.stop();
-    expect(performance.now() - began).toBeLessThan(4_000);
+    expect(performance.now() - began).toBeLessThan(15_000);
     expect(shut.waiting).toBe(0);
     expect((await run.status()).members).toMatchObject({ accepted: 0, in_flight: 4 });
     const open = new GatedSandbox();

@@ -19,7 +19,7 @@ export function bytes(files: Record<string, string>): Map<string, Uint8Array> {
 }
 
 export function run(box: Box, argv: string[], over: Partial<Command> = {}): Promise<CommandResult> {
-  return box.run({ argv, timeoutMs: 10_000, outputBytes: 256 * 1024, ...over });
+  return box.run({ argv, timeoutMs: 60_000, outputBytes: 256 * 1024, ...over });
 }
 
 export function python(box: Box, code: string, over: Partial<Command> = {}): Promise<CommandResult> {
@@ -28,7 +28,7 @@ export function python(box: Box, code: string, over: Partial<Command> = {}): Pro
 
 const CAPS = { maxBytes: 10_000_000, maxEntries: 1_000 };
 
-/** Double-forked, a session of its own, deaf to every signal it may ignore, no descriptor left. */
+/** Double-forked, a session of its own, deaf to every signal it may ignore, no descriptor left; seen to live. */
 const DAEMON = `
 import os, signal, sys, time
 if os.fork() == 0:
@@ -46,6 +46,7 @@ if os.fork() == 0:
             except OSError: pass
             time.sleep(0.01)
     os._exit(0)
+while not os.path.exists('alive') or os.path.getsize('alive') == 0: time.sleep(0.01)
 `;
 
 /** `words`: what another kernel than Linux may say instead. */
@@ -130,23 +131,24 @@ export function sandboxContract(
 
     test('at its deadline everything is killed, and what was written by then is kept', async () => {
       const started = performance.now();
-      const result = await python(box, `${DAEMON}\nprint('before', flush=True)\ntime.sleep(60)`, { timeoutMs: 700 });
-      expect(performance.now() - started).toBeLessThan(4_000);
+      const code = `${DAEMON}\nprint('before', flush=True)\ntime.sleep(600)`;
+      const result = await python(box, code, { timeoutMs: 2_000 });
+      expect(performance.now() - started).toBeLessThan(40_000);
       expect(result).toMatchObject({ cause: 'timeout', exitCode: -1 });
       expect(result.stdout.toString()).toBe('before\n');
       await expectStill(box);
     });
 
     test('what a command leaves running is dead before its result is there', async () => {
-      const result = await python(box, `${DAEMON}\ntime.sleep(0.3)`);
+      const result = await python(box, DAEMON);
       expect(result).toMatchObject({ cause: 'exit', exitCode: 0 });
       await expectStill(box);
     });
 
     test('a child that holds stdout open delays nothing', async () => {
-      const result = await run(box, ['sh', '-c', 'sleep 60 & echo done']);
+      const result = await run(box, ['sh', '-c', 'sleep 600 & echo done']);
+      expect(result).toMatchObject({ cause: 'exit', exitCode: 0 });
       expect(result.stdout.toString()).toBe('done\n');
-      expect(result.wallMs).toBeLessThan(3_000);
     });
 
     test('a command that closes its output and goes on is still bounded', async () => {
@@ -177,8 +179,9 @@ export function sandboxContract(
       const control = new AbortController();
       const started = performance.now();
       setTimeout(() => control.abort(new Error('no more')), 200);
-      await expect(run(box, ['sleep', '60'], { signal: control.signal })).rejects.toThrow('no more');
-      expect(performance.now() - started).toBeLessThan(4_000);
+      const long = { timeoutMs: 600_000, signal: control.signal };
+      await expect(run(box, ['sleep', '600'], long)).rejects.toThrow('no more');
+      expect(performance.now() - started).toBeLessThan(30_000);
       expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
     });
 

@@ -21,7 +21,7 @@ export function checkOf(solution: string, over: Partial<Check> = {}, hidden = CH
     own: ['solution.py'],
     task: { functions: [], names: [], withheld: [] },
     warm: false,
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     outputBytes: 64 * 1024,
     ...over,
   };
@@ -109,10 +109,14 @@ export function gradeContract(
           test('ends at its deadline with all that it started, and keeps what was said by then', async () => {
             const started = performance.now();
             const hidden = "print('before', flush=True)\nimport solution\nsolution.double(1)\n";
-            const late = await grade('import time\ndef double(n):\n    time.sleep(60)\n', { timeoutMs: 900 }, hidden);
+            const late = await grade(
+              'import time\ndef double(n):\n    time.sleep(600)\n',
+              { timeoutMs: 2_000 },
+              hidden,
+            );
             expect(late).toMatchObject({ passed: false, cause: 'timeout', exitCode: -1 });
             expect(late.stdout.toString()).toBe('before\n');
-            expect(performance.now() - started).toBeLessThan(8_000);
+            expect(performance.now() - started).toBeLessThan(40_000);
           });
 
           test('keeps the head of what is printed and counts the rest', async () => {
@@ -124,9 +128,9 @@ export function gradeContract(
             const stop = new AbortController();
             const started = performance.now();
             setTimeout(() => stop.abort(new Error('no more')), 300);
-            const slow = grade('import time\ntime.sleep(60)\n', { signal: stop.signal });
+            const slow = grade('import time\ntime.sleep(600)\n', { timeoutMs: 600_000, signal: stop.signal });
             await expect(slow).rejects.toThrow('no more');
-            expect(performance.now() - started).toBeLessThan(5_000);
+            expect(performance.now() - started).toBeLessThan(30_000);
             expect((await grade(DOUBLE)).passed).toBe(true);
           });
 

@@ -370,7 +370,7 @@ if mid == 0:
 os.waitpid(mid, 0)
 time.sleep(0.3)
 os._exit(0)`);
-    const lost = await box.grade(checkOf(DOUBLE, { timeoutMs: 1_500 })).catch((error: unknown) => error);
+    const lost = await box.grade(checkOf(DOUBLE, { timeoutMs: 20_000 })).catch((error: unknown) => error);
     expect(lost).toBeInstanceOf(BoxLost);
     expect(lost).toMatchObject({ phase: 'run', message: expect.stringContaining('interpreter died') });
   });
@@ -389,7 +389,7 @@ if mid == 0:
     os._exit(0)
 os.waitpid(mid, 0)
 time.sleep(60)`);
-      const seen = graded(await box.grade(checkOf(DOUBLE, { timeoutMs: 3_000 })));
+      const seen = graded(await box.grade(checkOf(DOUBLE, { timeoutMs: 20_000 })));
       expect([seen.cause, seen.exitCode, seen.passed]).toEqual(['exit', 0, false]);
     }
   });

@@ -43,7 +43,7 @@ describe('an image', () => {
     writeFileSync(path.join(folder, 'tool.c'), TOOL);
     for (const kind of ['static', 'dynamic'])
       await exec('musl-gcc', ['-O1', ...(kind === 'static' ? ['-static'] : []), '-o', kind, 'tool.c'], { cwd: folder });
-  }, 60_000);
+  });
   afterEach(async () => {
     for (const name of made.splice(0)) {
       const id = await docker('image', 'inspect', '--format', '{{.Id}}', name).catch(() => null);

@@ -60,10 +60,10 @@ async function worker(farm: FarmParts, run: string, imageId: string, runnerHash:
 }
 
 const closed = (run: DrivenRun, groups: number): Promise<unknown> =>
-  until('the groups are closed', async () => (await run.status()).groups.closed === groups, { withinMs: 70_000 });
+  until('the groups are closed', async () => (await run.status()).groups.closed === groups, { withinMs: 150_000 });
 
 // A run that rests is tried again after rests that grow, and a member that was dropped meanwhile is queued again after ten seconds.
-describe('versions', { timeout: 90_000 }, () => {
+describe('versions', { timeout: 240_000 }, () => {
   it('are fixed by the first, for good, and for a run that is there only', async (context) => {
     const farm = await start(context);
     const run = await farm.drive(BOXED);

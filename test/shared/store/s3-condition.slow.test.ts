@@ -20,7 +20,7 @@ let proxy: S3Proxy;
 beforeAll(async () => {
   server = await startMoto();
   proxy = await S3Proxy.start(server.port);
-}, 60_000);
+});
 afterAll(async () => {
   await proxy.close();
   await server.close();

@@ -29,14 +29,14 @@ import { ensureBuilt } from '../../support/built.ts';
 import { finishedRun, keysOf } from '../../support/run-fixture.ts';
 import type { Misdeed, Seen } from '../../support/s3-proxy.ts';
 import { REGION, startMoto, startVersitygw, type TestS3, useKeys, type Versitygw } from '../../support/s3-server.ts';
-import { answer, isPut, PART, PASSING, storeAt, wayOfEach } from '../../support/s3-way.ts';
+import { answer, isPut, PART, PASSING, patient, SHORT, storeAt, wayOfEach } from '../../support/s3-way.ts';
 import { storeContract } from './contract.ts';
 
 let server: Versitygw;
 let moto: TestS3;
 beforeAll(async () => {
   [server, moto] = await Promise.all([startVersitygw(), startMoto()]);
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all([server.close(), moto.close()]);
 });
@@ -64,7 +64,7 @@ it('a second server without such a bucket says so too', async () => {
 });
 
 describe('in parts through a way that fails', () => {
-  const way = wayOfEach(() => server);
+  const way = wayOfEach(() => server, { ...SHORT, stillMs: 30_000 });
 
   const bytes = Buffer.alloc(3 * PART + 17, 'farm');
   const uploads = async (): Promise<string[]> => {
@@ -85,6 +85,12 @@ describe('in parts through a way that fails', () => {
 
   // A yes for nothing is found when the parts are put together: below.
   it.each(PASSING.filter(([, misdeed]) => misdeed?.kind !== 'lie'))('a part passes over %s', async (_, misdeed) => {
+    await way.store.close();
+    way.store = await openS3Store(
+      way.there.address,
+      { endpoint: way.proxy.endpoint, region: REGION },
+      { patience: patient(misdeed), partBytes: PART },
+    );
     way.proxy.first(1, (seen) => isPut(seen) && seen.query.includes('partNumber=2'), misdeed);
     await way.store.put('large', bytes);
     expect((await way.there.get('large'))?.equals(bytes)).toBe(true);
@@ -139,7 +145,7 @@ describe('in parts through a way that fails', () => {
 
 describe('a clock that is off', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'farm-test-clock-'));
-  beforeAll(ensureBuilt, 120_000);
+  beforeAll(ensureBuilt);
   afterAll(() => {
     rmSync(folder, { recursive: true, force: true });
     sweepClocks();

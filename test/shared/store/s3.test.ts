@@ -9,7 +9,7 @@ import { openS3Store } from '../../../src/shared/store/s3.ts';
 import { keysOf } from '../../support/run-fixture.ts';
 import type { Misdeed, Seen } from '../../support/s3-proxy.ts';
 import { KEYS, REGION, startVersitygw, useKeys, type Versitygw } from '../../support/s3-server.ts';
-import { answer, isPut, openWay, PART, PASSING, SHORT, type Way, wayOfEach } from '../../support/s3-way.ts';
+import { answer, isPut, openWay, PART, PASSING, patient, SHORT, type Way, wayOfEach } from '../../support/s3-way.ts';
 
 let server: Versitygw;
 beforeAll(async () => {
@@ -21,19 +21,25 @@ const isGet = (seen: Seen): boolean => seen.method === 'GET' && !seen.query.incl
 
 // Each waits for its own clocks, and for nobody else's.
 describe.concurrent('through a way that fails for a while', () => {
-  const way = async ({ onTestFinished }: TestContext): Promise<Way> => {
-    const opened = await openWay(server);
+  const way = async ({ onTestFinished }: TestContext, patience = SHORT): Promise<Way> => {
+    const opened = await openWay(server, patience);
     onTestFinished(opened.close);
     return opened;
   };
 
+  /** Where silence is short, a slow machine may seem silent once more. */
+  const expectThird = (misdeed: Misdeed, seen: Seen[]): void => {
+    if (misdeed?.kind === 'hang') expect(seen.length).toBeGreaterThanOrEqual(3);
+    else expect(seen).toHaveLength(3);
+  };
+
   it.for(PASSING)('a put passes over %s', async ([, misdeed], context) => {
-    const { proxy, store, there } = await way(context);
+    const { proxy, store, there } = await way(context, patient(misdeed));
     proxy.first(2, isPut, misdeed);
     const bytes = Buffer.alloc(200_000, 'abc');
     await store.put('k', bytes);
     expect((await there.get('k'))?.equals(bytes)).toBe(true);
-    expect(proxy.seen.filter(isPut)).toHaveLength(3);
+    expectThird(misdeed, proxy.seen.filter(isPut));
   });
 
   const reading: [string, Misdeed][] = [
@@ -43,12 +49,12 @@ describe.concurrent('through a way that fails for a while', () => {
     ['a bit changed on the way back', { kind: 'flip_answer' }],
   ];
   it.for(reading)('a read passes over %s', async ([, misdeed], context) => {
-    const { proxy, store } = await way(context);
+    const { proxy, store } = await way(context, patient(misdeed));
     const bytes = Buffer.alloc(200_000, 'abc');
     await store.put('k', bytes);
     proxy.first(2, isGet, misdeed);
     expect((await store.get('k'))?.equals(bytes)).toBe(true);
-    expect(proxy.seen.filter(isGet)).toHaveLength(3);
+    expectThird(misdeed, proxy.seen.filter(isGet));
   });
 
   it.for(PASSING)(
@@ -58,7 +64,7 @@ describe.concurrent('through a way that fails for a while', () => {
       proxy.misdeed = (seen) => (isPut(seen) ? misdeed : null);
       const began = performance.now();
       const failed = await store.put('k', Buffer.from('x')).catch((error: unknown) => error);
-      expect(performance.now() - began).toBeLessThan(SHORT.giveUpMs + 3 * SHORT.stillMs);
+      expect(performance.now() - began).toBeLessThan(SHORT.giveUpMs + 30_000);
       // What the server did and could not say is there; it was not acknowledged.
       if (misdeed?.kind !== 'lose_answer') expect(await keysOf(there)).toEqual([]);
       expect(failed).toBeInstanceOf(FarmError);
@@ -69,7 +75,7 @@ describe.concurrent('through a way that fails for a while', () => {
 });
 
 describe('through a way that fails', () => {
-  const way = wayOfEach(() => server);
+  const way = wayOfEach(() => server, patient());
 
   const named: [string, number, string, string][] = [
     ['no bucket', 404, 'NoSuchBucket', 'store_no_bucket'],
@@ -134,7 +140,13 @@ describe('through a way that fails', () => {
 
 describe('a server that is really so', () => {
   const refusal = async (address: string, endpoint = server.endpoint, region = REGION): Promise<unknown> => {
-    const store = await openS3Store(address, { endpoint, region }, { patience: SHORT });
+    const store = await openS3Store(
+      address,
+      { endpoint, region },
+      {
+        patience: { ...SHORT, stillMs: 30_000 },
+      },
+    );
     return await store.probe().then(
       () => null,
       (error: unknown) => error,

@@ -73,7 +73,7 @@ describe('the engine through the gate', () => {
     expect(imageId).toMatch(/^sha256:/);
     const box = await driver.open(DEFAULT_LIMITS, labels, never);
     const run = (argv: string[], stdin?: Buffer) =>
-      box.run({ argv, timeoutMs: 10_000, outputBytes: 4 * 1024 * 1024, ...(stdin ? { stdin } : {}) });
+      box.run({ argv, timeoutMs: 60_000, outputBytes: 4 * 1024 * 1024, ...(stdin ? { stdin } : {}) });
     const megabytes = randomBytes(2 * 1024 * 1024);
     const echoed = await run(['cat'], megabytes);
     expect(echoed.stdout.equals(megabytes)).toBe(true);
@@ -86,7 +86,7 @@ describe('the engine through the gate', () => {
   it('opens many at once', async () => {
     const boxes = await Promise.all(Array.from({ length: 6 }, () => driver.open(DEFAULT_LIMITS, labels, never)));
     const said = await Promise.all(
-      boxes.map((box, i) => box.run({ argv: ['echo', String(i)], timeoutMs: 10_000, outputBytes: 100 })),
+      boxes.map((box, i) => box.run({ argv: ['echo', String(i)], timeoutMs: 60_000, outputBytes: 100 })),
     );
     expect(said.map((one) => one.stdout.toString())).toEqual(['0\n', '1\n', '2\n', '3\n', '4\n', '5\n']);
     await Promise.all(boxes.map((box) => box.close()));

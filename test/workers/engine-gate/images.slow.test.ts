@@ -88,7 +88,7 @@ describe('an engine that has no images', () => {
       const labels = { farm: 'images-test', worker: 'images-test' };
       const box = await driver.open(DEFAULT_LIMITS, labels, new AbortController().signal);
       const argv = ['python3', '-c', 'print("said")'];
-      const ran = await box.run({ argv, timeoutMs: 20_000, outputBytes: 1_024 });
+      const ran = await box.run({ argv, timeoutMs: 60_000, outputBytes: 1_024 });
       await box.close();
       expect([ran.cause, String(ran.stdout)]).toEqual(['exit', 'said\n']);
     } finally {

@@ -23,7 +23,7 @@ export function testContext(options: Partial<EnvironmentContext> = {}): Environm
       box ??= driver.open(LIMITS, { farm: 'test', worker: 'test' }, signal);
       return box;
     },
-    stepTimeoutMs: 10_000,
+    stepTimeoutMs: 30_000,
     outputBytes: 256 * 1024,
     signal,
     ...options,

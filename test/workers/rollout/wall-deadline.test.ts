@@ -16,8 +16,8 @@ const forEver = <T>(): Promise<T> => new Promise<T>(() => {});
 
 describe('a wall deadline', () => {
   it('gives what was done in time, and throws what was thrown', async () => {
-    expect(await withinWall(1_000, never, async () => 7)).toBe(7);
-    await expect(withinWall(1_000, never, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(await withinWall(30_000, never, async () => 7)).toBe(7);
+    await expect(withinWall(30_000, never, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   });
 
   it('ends what heeds the signal, and leaves what does not', async () => {
@@ -114,16 +114,17 @@ describe('an episode that hangs', () => {
     ['write', 'playing'],
     ['run', 'playing'],
   ] as const)('in %s has no result, and says where it was', async (part, phase) => {
-    const { played, ms } = await play(hanging(part));
+    // Whoever hangs later has had its box by then.
+    const { played, ms } = await play(hanging(part), part === 'open' ? 300 : 2_500);
     expect(played).toMatchObject({ status: 'no_result', cause: 'environment_silent' });
     expect(played.status === 'no_result' && played.detail).toContain(phase);
-    expect(ms).toBeLessThan(5_000);
+    expect(ms).toBeLessThan(25_000);
   });
 
   it('in the end of its box has its result at once: whoever keeps the slot waits for the box', async () => {
-    const { played, ms, closing } = await play(hanging('close'), 30_000);
+    const { played, ms, closing } = await play(hanging('close'), 60_000);
     expect(played).toMatchObject({ status: 'completed', record: { reward: 1 } });
     expect(closing).toHaveLength(1);
-    expect(ms).toBeLessThan(5_000);
+    expect(ms).toBeLessThan(25_000);
   });
 });

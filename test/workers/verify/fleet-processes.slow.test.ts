@@ -2,9 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
 import { ensureBuilt } from '../../support/built.ts';
-import { API_KEY, OPTIONS, tally } from '../../support/fleet.ts';
+import { API_KEY, endRest, OPTIONS, tally, upstreamOf } from '../../support/fleet.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { type StubPlatform, startStub } from '../../support/stub-platform.ts';
 
@@ -45,7 +44,7 @@ async function start(count: number, limits: object = {}): Promise<Member[]> {
       baseUrl: stub.baseUrl,
       apiKey: API_KEY,
       limits: { concurrency: 4, ...limits },
-      options: OPTIONS,
+      options: { ...OPTIONS, deadlineMs: 60_000 },
     };
     const child = spawn(process.execPath, [SCRIPT, JSON.stringify(order)], { stdio: ['pipe', 'pipe', 'inherit'] });
     const logs: string[] = [];
@@ -91,9 +90,9 @@ test('kill -9 of a process costs at most one more asking of what it had in fligh
   const [victim, ...others] = (await start(3, { concurrency: 2, tries: 1 })) as [Member, Member, Member];
   stub.behave = () => ({ hang: true });
   void victim.ask(0, 100);
-  await expect.poll(() => stub.asked.size, { timeout: 10_000 }).toBe(100);
+  await expect.poll(() => stub.asked.size).toBe(100);
   const waiting = others.map((member) => member.ask(0, 150));
-  await expect.poll(async () => (await readUpstreams(server.redis))[0]?.waiting, { timeout: 10_000 }).toBe(50);
+  await expect.poll(async () => (await upstreamOf(server))?.waiting).toBe(50);
   stub.behave = () => undefined;
   victim.child.kill('SIGKILL');
   expect(tally((await Promise.all(waiting)).flat())).toEqual({ verdict: 300 });
@@ -106,12 +105,12 @@ test('kill -9 of a process costs at most one more asking of what it had in fligh
 
 test('the breaker opens once for four processes and is told once', async () => {
   stub.behave = () => ({ status: 503, body: '<html></html>' });
-  const fleet = await start(4, { backoffMs: 20, concurrency: 1, breakerCooldownMs: 700 });
+  const fleet = await start(4, { backoffMs: 20, concurrency: 1, breakerCooldownMs: 60_000 });
   const kinds = await Promise.all(fleet.map((member, i) => member.ask(i * 100, 100)));
   expect(tally(kinds.flat())).toEqual({ unavailable: 400 });
   expect(stub.calls.length).toBe(5);
   stub.behave = () => ({ delayMs: 100 });
-  await new Promise((resolve) => setTimeout(resolve, 800));
+  await endRest(server);
   const back = await Promise.all(fleet.map((member, i) => member.ask(1000 + i * 100, 100)));
   expect(tally(back.flat())).toEqual({ verdict: 400 });
   expect(stub.calls[5]?.queries.length).toBe(1);

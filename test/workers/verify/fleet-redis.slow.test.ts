@@ -4,9 +4,21 @@ import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { FleetAsker } from '../../../src/workers/verify/fleet/asker.ts';
 import { Exchange } from '../../../src/workers/verify/fleet/exchange.ts';
-import { FLEET_KEY, flightKey, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
-import { API_KEY, type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, words } from '../../support/fleet.ts';
+import { FLEET_KEY, flightKey } from '../../../src/workers/verify/fleet/upstream.ts';
+import {
+  API_KEY,
+  type Fleet,
+  makeFleet,
+  OPTIONS,
+  queriesOf,
+  queryOf,
+  tally,
+  upstreamOf,
+  words,
+} from '../../support/fleet.ts';
+import { gate } from '../../support/gate.ts';
 import { startRedis, type TestRedis } from '../../support/redis-server.ts';
 import { fault, permitted, type StubPlatform, startStub } from '../../support/stub-platform.ts';
 
@@ -119,6 +131,8 @@ describe('what is kept', () => {
   test('an answer is kept for its time only', async () => {
     const asker = fleet.asker();
     await asker.ask(queriesOf(1), { ...OPTIONS, ttlMs: 150 });
+    // It has its answer before the fleet has taken note, and the time runs from there.
+    await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
     await new Promise((resolve) => setTimeout(resolve, 200));
     const [answer] = await asker.ask(queriesOf(1), OPTIONS);
     expect(answer?.cached).toBe(false);
@@ -131,9 +145,14 @@ describe('what is kept', () => {
     await expect.poll(kept).toBe(100);
     const used = Number(/used_memory:(\d+)/.exec(await server.redis.info('memory'))?.[1]);
     await server.redis.config('SET', 'maxmemory', String(used));
-    stub.behave = () => ({ delayMs: 2_500 });
-    expect(tally(words(await asker.ask(queriesOf(10, 500), OPTIONS)))).toEqual({ permit: 10 });
+    const gone = gate();
+    stub.behave = () => ({ after: gone.opened });
+    const asking = asker.ask(queriesOf(10, 500), { ...OPTIONS, deadlineMs: 60_000 });
     await expect.poll(kept).toBe(0);
+    gone.open();
+    expect(tally(words(await asking))).toEqual({ permit: 10 });
+    await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
+    expect(await kept()).toBe(0);
   });
 });
 
@@ -142,86 +161,108 @@ describe('waiting', () => {
     stub.behave = () => ({ hang: true });
     const [first, second] = [fleet.asker(), fleet.asker()];
     const began = performance.now();
-    const took = async (asking: Promise<unknown>): Promise<number> => {
+    const ended: string[] = [];
+    const took = async (who: string, asking: Promise<unknown>): Promise<number> => {
       await asking;
+      ended.push(who);
       return performance.now() - began;
     };
     const answers = first.ask(queriesOf(60), { ...OPTIONS, deadlineMs: 600 });
-    const [a, b] = await Promise.all([took(answers), took(second.ask(queriesOf(60), { ...OPTIONS, deadlineMs: 250 }))]);
+    const [a, b] = await Promise.all([
+      took('first', answers),
+      took('second', second.ask(queriesOf(60), { ...OPTIONS, deadlineMs: 250 })),
+    ]);
     expect(tally(words(await answers))).toEqual({ unavailable: 60 });
+    expect(ended).toEqual(['second', 'first']);
     expect(a).toBeGreaterThan(590);
-    expect(a).toBeLessThan(1_200);
     expect(b).toBeGreaterThan(240);
-    expect(b).toBeLessThan(590);
+    // Far from the end of the call, which is at a minute.
+    expect(Math.max(a, b)).toBeLessThan(20_000);
   });
 
   test('one that hangs holds up nobody else', async () => {
     stub.behave = (call) => (call.queries.includes('query 0') ? { hang: true } : undefined);
     const asker = fleet.asker();
-    const hung = asker.ask(queriesOf(1), { ...OPTIONS, deadlineMs: 3_000 });
+    const stop = new AbortController();
+    const hung = asker.ask(queriesOf(1), { ...OPTIONS, deadlineMs: null, signal: stop.signal });
     await expect.poll(() => stub.calls.length).toBe(1);
-    const began = performance.now();
     expect(tally(words(await asker.ask(queriesOf(255, 1), OPTIONS)))).toEqual({ permit: 255 });
-    expect(performance.now() - began).toBeLessThan(2_000);
+    stop.abort();
     expect(words(await hung)).toEqual(['unavailable']);
   });
 
   test('what nobody waits for any more is not asked; what somebody waits for is', async () => {
-    stub.behave = (call) => (call.number === 1 ? { delayMs: 500 } : undefined);
+    const done = gate();
+    stub.behave = (call) => (call.number === 1 ? { after: done.opened } : undefined);
     const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
     const busy = first.ask(queriesOf(1, 900), OPTIONS);
     await expect.poll(() => stub.calls.length).toBe(1);
     const stop = new AbortController();
     const left = first.ask(queriesOf(10), { ...OPTIONS, signal: stop.signal });
     const stays = second.ask(queriesOf(5), OPTIONS);
-    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.waiting).toBe(10);
-    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.counters.joins).toBe(5);
+    await expect.poll(async () => (await upstreamOf(server))?.waiting).toBe(10);
+    await expect.poll(async () => (await upstreamOf(server))?.counters.joins).toBe(5);
     stop.abort();
     expect(tally(words(await left))).toEqual({ unavailable: 10 });
+    await expect.poll(async () => (await upstreamOf(server))?.waiting).toBe(5);
+    done.open();
     expect(tally(words([...(await busy), ...(await stays)]))).toEqual({ permit: 6 });
     expect([...stub.asked.keys()].sort()).toEqual(['query 0', 'query 1', 'query 2', 'query 3', 'query 4', 'query 900']);
   });
 
   describe('a call that hangs, and that nobody waits for any more,', () => {
+    /** Asks, and wants no answer any more as soon as the platform has the query. */
+    const leave = async (asker: FleetAsker, i: number): Promise<void> => {
+      const stop = new AbortController();
+      const left = asker.ask(queriesOf(1, i), { ...OPTIONS, signal: stop.signal });
+      await expect.poll(() => stub.asked.has(`query ${i}`), { interval: 5 }).toBe(true);
+      stop.abort();
+      expect(words(await left)).toEqual(['unavailable']);
+    };
     const hanging = (text: string): void => {
       stub.behave = (call) => (call.queries.some((query) => query.includes(text)) ? { hang: true } : undefined);
     };
 
-    test('keeps its permit from nobody, though all of them hang, by batch and alone', { timeout: 30_000 }, async () => {
+    test('keeps its permit from nobody, though all of them hang, by batch and alone', async () => {
       hanging('query 1');
       const limits = { concurrency: 2, hedgeMs: 400 };
       const [one, other] = [fleet.asker(limits), fleet.asker(limits)];
       const left = [10, 11, 12].map((from) => one.ask(queriesOf(1, from), { ...OPTIONS, deadlineMs: 300 }));
       left.push(one.ask(queriesOf(60, 100), { ...OPTIONS, deadlineMs: 300 }));
       expect(tally(words((await Promise.all(left)).flat()))).toEqual({ unavailable: 63 });
-      expect(words(await other.ask(queriesOf(1, 20), { ...OPTIONS, deadlineMs: 8_000 }))).toEqual(['permit']);
-      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight, { timeout: 5_000 }).toBe(0);
+      expect(words(await other.ask(queriesOf(1, 20), { ...OPTIONS, deadlineMs: 30_000 }))).toEqual(['permit']);
+      await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
     });
 
-    test('counts against the platform where that answers nothing else', { timeout: 30_000 }, async () => {
+    test('counts against the platform where that answers nothing else', async () => {
       stub.behave = () => ({ hang: true });
       const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
-      for (let i = 0; i < 5; i++) await asker.ask(queriesOf(1, i), { ...OPTIONS, deadlineMs: 50 });
-      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.breaker, { timeout: 5_000 }).toBe('open');
+      for (let i = 0; i < 5; i++) await leave(asker, i);
+      await expect.poll(async () => (await upstreamOf(server))?.breaker).toBe('open');
     });
 
-    test('counts for nothing where the platform answers others meanwhile', { timeout: 30_000 }, async () => {
+    test('counts for nothing where the platform answers others meanwhile', async () => {
       hanging('query 1');
       const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
-      for (let i = 10; i < 17; i++) await asker.ask(queriesOf(1, i), { ...OPTIONS, deadlineMs: 50 });
+      for (let i = 10; i < 17; i++) await leave(asker, i);
       expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
-      await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight, { timeout: 5_000 }).toBe(0);
-      const [state] = await readUpstreams(server.redis);
+      await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
+      const state = await upstreamOf(server);
       expect(state).toMatchObject({ breaker: 'closed', failuresInARow: 0 });
     });
 
-    test('is not broken off while somebody of another process waits for it', { timeout: 30_000 }, async () => {
-      stub.behave = () => ({ delayMs: 2_500 });
+    test('is not broken off while somebody of another process waits for it', async () => {
+      const left = gate();
+      stub.behave = () => ({ after: left.opened, delayMs: 2_200 });
       const [one, other] = [fleet.asker({ hedgeMs: 200 }), fleet.asker({ hedgeMs: 200 })];
-      const leaves = one.ask(queriesOf(1), { ...OPTIONS, deadlineMs: 300 });
+      const stop = new AbortController();
+      const leaves = one.ask(queriesOf(1), { ...OPTIONS, signal: stop.signal });
       await expect.poll(() => stub.calls.length).toBe(1);
       const stays = other.ask(queriesOf(1), OPTIONS);
+      await expect.poll(async () => (await upstreamOf(server))?.counters.joins).toBe(1);
+      stop.abort();
       expect(words(await leaves)).toEqual(['unavailable']);
+      left.open();
       expect(words(await stays)).toEqual(['permit']);
       expect(stub.asked.get('query 0')).toBe(1);
     });
@@ -229,17 +270,17 @@ describe('waiting', () => {
 
   test('an asker that closes answers its own at once, and gives back what it asks for others', async () => {
     stub.behave = (call) => (call.number === 1 ? { hang: true } : undefined);
-    const [leaver, other] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
+    // Longer than anybody waits here: nobody is taken for dead.
+    const limits = { concurrency: 1, leaseMs: 60_000 };
+    const [leaver, other] = [fleet.asker(limits), fleet.asker(limits)];
     const own = leaver.ask(queriesOf(10), OPTIONS);
     await expect.poll(() => stub.calls.length).toBe(1);
     const followed = other.ask(queriesOf(10), OPTIONS);
-    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.counters.joins).toBe(10);
-    const began = performance.now();
+    await expect.poll(async () => (await upstreamOf(server))?.counters.joins).toBe(10);
     await leaver.close();
-    expect(tally(words(await own))).toEqual({ unavailable: 10 });
+    expect(await own).toEqual(new Array(10).fill(expect.objectContaining({ kind: 'unavailable', detail: 'stopped' })));
     expect(tally(words(await followed))).toEqual({ permit: 10 });
-    expect(performance.now() - began).toBeLessThan(900);
-    expect((await readUpstreams(server.redis))[0]).toMatchObject({ inFlight: 0, waiting: 0, failuresInARow: 0 });
+    await expect.poll(() => upstreamOf(server)).toMatchObject({ inFlight: 0, waiting: 0, failuresInARow: 0 });
     expect(words(await leaver.ask(queriesOf(1), OPTIONS))).toEqual(['unavailable']);
   });
 });
@@ -247,8 +288,10 @@ describe('waiting', () => {
 describe('a Redis that goes away', () => {
   test('killed and started again: everything is answered, and nothing is asked twice', async () => {
     stub.behave = () => ({ delayMs: 1_500 });
-    const askers = [fleet.asker({ concurrency: 2 }), fleet.asker({ concurrency: 2 })];
-    const asking = Promise.all(askers.map((asker) => asker.ask(queriesOf(150), OPTIONS)));
+    const limits = { concurrency: 2, leaseMs: 60_000 };
+    const askers = [fleet.asker(limits), fleet.asker(limits)];
+    const options = { ...OPTIONS, deadlineMs: 60_000 };
+    const asking = Promise.all(askers.map((asker) => asker.ask(queriesOf(150), options)));
     await expect.poll(() => stub.calls.length).toBe(2);
     const ended = new Promise((resolve) => server.process.once('exit', resolve));
     server.process.kill('SIGKILL');
@@ -270,15 +313,18 @@ describe('a Redis that goes away', () => {
     expect(words(await asker.ask(queriesOf(3, 10), { ...OPTIONS, deadlineMs: 400 }))).toEqual(
       new Array(3).fill('unavailable'),
     );
-    expect(performance.now() - began).toBeLessThan(1_000);
+    expect(performance.now() - began).toBeLessThan(20_000);
   });
 
   test('one that comes back empty: what waits is asked anew', async () => {
-    stub.behave = (call) => (call.number === 1 ? { delayMs: 300 } : undefined);
+    const empty = gate();
+    stub.behave = (call) => (call.number === 1 ? { after: empty.opened } : undefined);
     const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
     const asking = Promise.all([first.ask(queriesOf(5), OPTIONS), second.ask(queriesOf(5, 10), OPTIONS)]);
     await expect.poll(() => stub.calls.length).toBe(1);
+    await expect.poll(async () => (await upstreamOf(server))?.counters.queries).toBe(10);
     await server.redis.flushall();
+    empty.open();
     expect(tally((await asking).flatMap(words))).toEqual({ permit: 10 });
   });
 });
@@ -311,7 +357,7 @@ describe('what a script is told', () => {
     const said = { ...paused, pauseMs: row.pauseMs };
     const items = [{ key, code: 'a', value: `0 ${row.waited} 0`, number: row.pauseMs }];
     const reply = await exchange.settle([{ call, permit: call.token, last: true, heir: null, said, items }]);
-    const [state] = await readUpstreams(server.redis);
+    const state = await upstreamOf(server);
     if (row.wakes === null) {
       expect(reply.calls.map((one) => one.items.map((item) => item.key))).toEqual([[key]]);
       expect(state?.rateLimitedForMs).toBe(0);
@@ -356,16 +402,13 @@ describe('what a script is told', () => {
 
   test('a call that Redis refuses to settle is told, tried again, and its own askers have their answers', async () => {
     const asker = fleet.asker();
-    stub.behave = () => {
-      void server.redis.set(`${FLEET_KEY}:exp`, 'not what it should be');
-      return { delayMs: 100 };
-    };
+    stub.behave = () => ({ after: server.redis.set(`${FLEET_KEY}:exp`, 'not what it should be') });
     expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
     await expect
       .poll(() => fleet.log.map((line) => `${line.level} ${line.message}`))
       .toEqual(['warn a call could not be settled: tried again']);
     expect(fleet.log[0]?.detail).toContain('WRONGTYPE');
     await server.redis.del(`${FLEET_KEY}:exp`);
-    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
+    await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
   });
 });

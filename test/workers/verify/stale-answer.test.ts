@@ -57,7 +57,7 @@ test.each([
   const caller = new PlatformCaller({ baseUrl, platformId: 1n, apiKey: 'at_stale' });
   closing.push(() => caller.close());
   const ask = async (): Promise<string> => {
-    const { meanings } = await caller.call([queryOf('q')], true, { timeoutMs: 2_000, now: 0 });
+    const { meanings } = await caller.call([queryOf('q')], true, { timeoutMs: 20_000, now: 0 });
     const [meaning] = meanings;
     return meaning?.kind === 'verdict' ? String((meaning.data as ValueMap).get('decision')) : (meaning?.kind ?? '');
   };

@@ -203,8 +203,8 @@ describe('what the event loop notices of hostile completions', () => {
     );
     await sleep(60);
     clearInterval(timer);
-    // What this guards against stood for tens of seconds; a busy machine stands for one.
-    expect(lag).toBeLessThan(5_000);
+    // What this guards against stood for tens of seconds; a busy machine stands for a few.
+    expect(lag).toBeLessThan(10_000);
     expect(new Set(results.map((one) => one.status === 'completed' && one.floored))).toEqual(new Set([floored]));
   });
 

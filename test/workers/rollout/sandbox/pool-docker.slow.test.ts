@@ -27,7 +27,7 @@ function poolOver(dockerHost: string | null, bounds: Partial<ShelfBounds> = {}):
 }
 const open = (pool: SandboxDriver, over: Partial<SandboxLimits> = {}, name = farm): Promise<Box> =>
   pool.open({ ...LIMITS, ...over }, { ...LABELS, farm: name }, new AbortController().signal);
-const gone = (name: string, withinMs = 10_000) =>
+const gone = (name: string, withinMs = 90_000) =>
   until(`no container of ${name}`, async () => (await containersOf(name)).length === 0, { withinMs, everyMs: 200 });
 
 sandboxContract('a pool over docker', () => poolOver(null));
@@ -52,7 +52,8 @@ describe('a pool over the engine', () => {
       await until('one stands ready', async () => turn < 8 || (await running(farm)) > 0);
     }
     const late = waits.slice(10).sort((a, b) => a - b);
-    expect(late[Math.floor(late.length / 2)]).toBeLessThanOrEqual(20);
+    // On a quick machine in a few milliseconds; on any, in a small part of what the first had to wait for its start.
+    expect(late[Math.floor(late.length / 2)]).toBeLessThan((waits[0] as number) / 3);
     const found = await askEngine<{ Labels: Record<string, string> }[]>(
       `/containers/json?filters=${encodeURIComponent(JSON.stringify({ label: [`rollout-farm.farm=${farm}`] }))}`,
     );
@@ -128,7 +129,7 @@ describe('a pool over the engine', () => {
     await once(owner.stdout!, 'data');
     expect((await containersOf(name)).length).toBeGreaterThan(1);
     owner.kill('SIGKILL');
-    await until('no container runs', async () => (await running(name)) === 0, { withinMs: 30_000, everyMs: 200 });
+    await until('no container runs', async () => (await running(name)) === 0, { withinMs: 90_000, everyMs: 200 });
     // one that was created and not yet started ends nothing by itself: the next sweep does
     const driver = createDockerDriver({ dockerHost: null });
     await driver.sweep(name, () => false);
@@ -182,7 +183,7 @@ describe('a pool over the engine', () => {
         proxy.speak();
         await pool.close();
         await proxy.close();
-        await gone(farm, 40_000);
+        await gone(farm);
       });
     };
     const created = (method: string, path: string) => method === 'POST' && path === '/containers/create';
@@ -236,10 +237,11 @@ describe('a pool over the engine', () => {
         blame: 'engine',
       });
       await expect(open(pool, { memoryMb: 300 })).rejects.toMatchObject({ phase: 'start', blame: 'engine' });
-      expect(performance.now() - asked).toBeLessThan(8_000);
+      // Before the engine's own silence would have been told (15 s).
+      expect(performance.now() - asked).toBeLessThan(12_000);
       expect(await pool.answers()).toBe(false);
       await lost;
-      await gone(farm, 40_000);
+      await gone(farm);
       proxy.speak();
       expect(await pool.answers()).toBe(true);
       const next = await open(pool);
