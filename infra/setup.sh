@@ -3,9 +3,9 @@
 # Idempotent, one line on stderr a step, silent where nothing is missing; two at once wait for each other.
 # Needs Debian or Ubuntu as root or with sudo; elsewhere it names what to install. Exit 3: something cannot be had here.
 # An engine is never started where DOCKER_HOST is set: then that one has to answer.
-# usage: setup.sh [tests]      `tests`: also what only the test suite needs.
+# usage: setup.sh [tests [runsc]]      `tests`: also what only the test suite needs; `runsc`: also gVisor, for `npm run test:runtimes`.
 set -euo pipefail
-tests=${1:-}
+tests=${1:-} runsc=${2:-}
 infra=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" LC_ALL=C
 say() { printf 'setup: %s\n' "$1" >&2; }
@@ -26,7 +26,8 @@ has_certificates() { [ -z "$tests" ] || command -v openssl >/dev/null; }
 has_s3() { [ -z "$tests" ] || "$infra/s3/build.sh" --has; }
 # Brings up docker-compose.yml.
 has_compose() { [ -z "$tests" ] || command -v docker-compose >/dev/null; }
-done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_compose && has_certificates && has_s3 && answers && has_base && has_runner; }
+has_runsc() { [ -z "$runsc" ] || command -v runsc >/dev/null; }
+done_already() { command -v docker >/dev/null && has_redis && has_python && has_musl && has_faults && has_compose && has_certificates && has_s3 && has_runsc && answers && has_base && has_runner; }
 
 # What the user has named is the user's to start.
 no_engine_of_the_users() {
@@ -39,7 +40,7 @@ if command -v docker >/dev/null && ! answers; then no_engine_of_the_users; fi
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || fail 'something is missing and only root can install it: run this as root, or install sudo'
   say 'continues as root (sudo)'
-  exec sudo ${DOCKER_HOST:+DOCKER_HOST="$DOCKER_HOST"} ${REDIS_URL:+REDIS_URL="$REDIS_URL"} "$infra/setup.sh" $tests
+  exec sudo ${DOCKER_HOST:+DOCKER_HOST="$DOCKER_HOST"} ${REDIS_URL:+REDIS_URL="$REDIS_URL"} "$infra/setup.sh" $tests $runsc
 fi
 
 lock=/var/lock/rollout-farm-setup.lock
@@ -60,6 +61,7 @@ has_faults || { packages+=(libfaketime iproute2); names+=('libfaketime and iprou
 has_s3 || python3 -c 'import ensurepip, venv' 2>/dev/null || { packages+=(python3-venv); names+=('python3-venv'); }
 has_compose || need docker-compose docker-compose 'docker-compose 1.29 or Compose v2'
 has_musl || need musl-gcc musl-tools 'musl-gcc (musl-tools)'
+has_runsc || need runsc runsc 'runsc (gVisor: https://gvisor.dev/docs/user_guide/install)'
 if command -v docker >/dev/null && answers; then
   has_base || need mmdebstrap mmdebstrap mmdebstrap
   has_runner || need musl-gcc musl-tools 'musl-gcc (musl-tools)'

@@ -22,7 +22,6 @@
 enum { RESET_ON_FORK = 1, SHORT_TURN_NS = 100000 };
 
 int child_signals = -1;
-static int no_statx;  // a kernel that knows the call but not its flags, so that nobody falls back by himself
 static int counters[2] = {-1, -1};
 static const char *words[2] = {"oom_kill ", "max "};
 
@@ -39,8 +38,6 @@ void user_init(void) {
   // nothing of it is needed, and not every kernel keeps /proc/1/environ from others
   for (char **one = environ; *one != NULL; one++) memset(*one, 0, strlen(*one));
   *environ = NULL;
-  uint8_t facts[256];
-  no_statx = syscall(SYS_statx, AT_FDCWD, "/", AT_NO_AUTOMOUNT, 0x7ff, facts) != 0 && errno == EINVAL;
   static const char *files[2][2] = {{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"},
                                     {"/sys/fs/cgroup/pids.events", "/sys/fs/cgroup/pids/pids.events"}};
   for (int which = 0; which < 2; which++)
@@ -101,8 +98,7 @@ static void close_calls(void) {
   } steps[] = {
       {0x20, 0, 0, 0},           // load the call's number
       {0x54, 0, 0, 0xbfffffff},  // without the mark of x32
-      {0x15, 3, 0, SYS_sched_setattr},
-      {0x15, 2, 0, no_statx ? SYS_statx : SYS_sched_setattr},
+      {0x15, 2, 0, SYS_sched_setattr},
       {0x35, 0, 2, 425},         // below io_uring_setup: allow
       {0x25, 1, 0, 427},         // above io_uring_register: allow
       {0x06, 0, 0, 0x00050000 | ENOSYS},

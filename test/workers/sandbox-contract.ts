@@ -49,11 +49,11 @@ if os.fork() == 0:
 while not os.path.exists('alive') or os.path.getsize('alive') == 0: time.sleep(0.01)
 `;
 
-/** `words`: what another kernel than Linux may say instead. */
+/** `words`: what another kernel than Linux may say instead; `startMs`: what a program may need there before its first line. */
 export function sandboxContract(
   name: string,
   make: () => SandboxDriver,
-  words: Readonly<Record<string, string[]>> = {},
+  { words = {}, startMs = 0 }: { words?: Readonly<Record<string, string[]>>; startMs?: number } = {},
 ): void {
   describe(`${name}: the sandbox contract`, () => {
     let driver: SandboxDriver;
@@ -132,8 +132,8 @@ export function sandboxContract(
     test('at its deadline everything is killed, and what was written by then is kept', async () => {
       const started = performance.now();
       const code = `${DAEMON}\nprint('before', flush=True)\ntime.sleep(600)`;
-      const result = await python(box, code, { timeoutMs: 2_000 });
-      expect(performance.now() - started).toBeLessThan(40_000);
+      const result = await python(box, code, { timeoutMs: startMs + 2_000 });
+      expect(performance.now() - started).toBeLessThan(startMs + 40_000);
       expect(result).toMatchObject({ cause: 'timeout', exitCode: -1 });
       expect(result.stdout.toString()).toBe('before\n');
       await expectStill(box);
@@ -162,7 +162,7 @@ export function sandboxContract(
       const size = 300_000_000;
       const before = process.memoryUsage().rss;
       const result = await run(box, ['sh', '-c', `head -c ${size} /dev/zero; head -c ${size} /dev/zero >&2`], {
-        timeoutMs: 60_000,
+        timeoutMs: 120_000,
         outputBytes: 1_000,
       });
       expect(result).toMatchObject({ cause: 'exit', stdoutBytes: size, stderrBytes: size });
@@ -181,7 +181,7 @@ export function sandboxContract(
       setTimeout(() => control.abort(new Error('no more')), 200);
       const long = { timeoutMs: 600_000, signal: control.signal };
       await expect(run(box, ['sleep', '600'], long)).rejects.toThrow('no more');
-      expect(performance.now() - started).toBeLessThan(30_000);
+      expect(performance.now() - started).toBeLessThan(startMs + 30_000);
       expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
     });
 
@@ -197,7 +197,7 @@ export function sandboxContract(
       });
       files.set('big', Buffer.alloc(3_000_000, 7));
       expect(await box.write(files)).toEqual({ ok: true });
-      const seen = await run(box, ['sh', '-c', 'cat a.txt c; ls raw-* | od -c | head -1']);
+      const seen = await run(box, ['sh', '-c', 'cat a.txt c; echo raw-* | od -c | head -1']);
       expect(seen.stdout.toString()).toMatch(/^one\nkept.*377/s);
       const listing = await box.read(CAPS);
       expect([...listing.files.keys()]).toEqual([
@@ -256,9 +256,7 @@ export function sandboxContract(
       await run(box, ['sh', '-c', 'echo old > a; chmod 755 a; mkfifo pipe']);
       expect((await box.read(CAPS)).files.size).toBe(1);
       expect(await box.write(bytes({ a: 'new', pipe: 'file' }))).toEqual({ ok: true });
-      expect((await run(box, ['stat', '-c', '%a %F', 'a', 'pipe'])).stdout.toString()).toBe(
-        '755 regular file\n644 regular file\n',
-      );
+      expect((await run(box, ['find', 'a', 'pipe', '-printf', '%m %y\n'])).stdout.toString()).toBe('755 f\n644 f\n');
     });
 
     test('a listing is cut at its caps, the same way each time', async () => {
