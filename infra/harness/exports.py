@@ -11,6 +11,7 @@ from .codec import Encoder, Garbled, Uncrossable
 from .lent import Lent
 from .names import named
 from .operations import OPERATORS, SPECIAL
+from .raised import built_in
 from .values import value_node
 
 TYPE_CHECKING = False
@@ -73,6 +74,7 @@ class Exports:
         return ["j", self._lent.number(value), kind, shown, special, doc if type(doc) is str else None]
 
     def _class(self, value: type) -> list:
+        value = built_in(value)
         name = _global_name(value, self._is_check_module)
         if name:
             return ["g", *name]

@@ -10,6 +10,7 @@ import types
 from .codec import Decoder, Encoder, Garbled
 from .exports import Exports, named_value
 from .peer import Peer
+from .raised import RAISED, caught
 from .standins import StandInType, make_class, make_exception, make_function, make_generator, make_object
 from .values import made_value
 from .wire import Channel
@@ -93,7 +94,7 @@ class Judge(Peer):
         elif type(found) is types.FunctionType and id(found) in self.numbers and self._asks_annotations():
             notes = self.request("get", found, "__annotations__")
             found.__annotations__ = notes if type(notes) is dict else {}
-        return found
+        return caught(found, name)
 
     def _asks_annotations(self) -> bool:
         said = self.mentioned
@@ -213,6 +214,8 @@ class Judge(Peer):
 
     def _exception(self, decoder: Decoder, node: list) -> BaseException:
         cls, args = decoder.decode(node[2]), decoder.decode(node[3])
+        if type(cls) is type:
+            cls = RAISED.get(cls, cls)
         known = self.table.get(node[1]) if node[1] is not None else None
         made = known if known is not None else make_exception(cls, args)
         if node[1] is not None and known is None:

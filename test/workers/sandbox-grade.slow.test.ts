@@ -275,6 +275,36 @@ def told():
     },
   );
 
+  test.each(['apart', 'in-process'] as const)(
+    'takes no bytecode that the agent left for the own files of a check %s',
+    async (kind) => {
+      const made = await run(box, [
+        'python3',
+        '-c',
+        `
+import sys, importlib._bootstrap_external as b
+code = compile('def same(a, b): return True', '/judge/helper.py', 'exec')
+print(sys.implementation.cache_tag, bytes(b._code_to_hash_pyc(code, b'x' * 8, False)).hex())`,
+      ]);
+      const [tag, hex] = made.stdout.toString().trim().split(' ') as [string, string];
+      for (const folder of ['', 'tests/']) {
+        const helper = 'def same(a, b): return a == b\n';
+        const from = folder === '' ? 'helper' : 'tests.helper';
+        const check = checkOf('def double(n): return 3\n', { kind });
+        const seen = await box.grade({
+          ...check,
+          files: new Map([...check.files, [`${folder}__pycache__/helper.${tag}.pyc`, Buffer.from(hex, 'hex')]]),
+          hidden: bytes({
+            'check.py': `import solution\nfrom ${from} import same\nassert same(solution.double(2), 4)\n`,
+            [`${folder}helper.py`]: helper,
+          }),
+          own: [...check.own, `${folder}__pycache__/helper.${tag}.pyc`],
+        });
+        expect(graded(seen)).toMatchObject({ passed: false, level: kind, exitCode: 1 });
+      }
+    },
+  );
+
   test('leaves no interpreter behind that was for one grade alone', async () => {
     for (const solution of [DOUBLE, 'import os\nos._exit(3)', 'while True: pass']) {
       await grade(solution, CHECK, { timeoutMs: 1_500 });
