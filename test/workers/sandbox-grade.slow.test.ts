@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Box, BoxLost, type Check } from '../../src/shared/sandbox.ts';
 import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts';
+import { containersOf, pidsIn } from '../support/outside.ts';
 import { bytes, LABELS, LIMITS, python, run } from './sandbox-contract.ts';
 import { CHECK, checkOf, DOUBLE, graded } from './sandbox-grade-contract.ts';
 
@@ -227,6 +228,18 @@ def litter():
     ]);
     return seen.stdout.toString();
   }
+
+  test.each([
+    ['died', 'SIGKILL'],
+    ['stands still', 'SIGSTOP'],
+  ] as const)('whose interpreter %s while it waited is made by a new one', async (_, signal) => {
+    await grade(DOUBLE, CHECK, { warm: true });
+    const pids = (await Promise.all((await containersOf(LABELS.farm)).map((one) => pidsIn(one, 'main.py')))).flat();
+    expect(pids).toHaveLength(1);
+    process.kill(pids[0] as number, signal);
+    expect((await grade(DOUBLE, CHECK, { warm: true })).passed).toBe(true);
+    expect((await grade('def double(n): return 3\n', CHECK, { warm: true })).passed).toBe(false);
+  });
 
   test('starts afresh after a prepared interpreter, and the other way round', async () => {
     const seen = async (warm: boolean) =>
