@@ -123,6 +123,20 @@ class Judge(Peer):
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         return self.request("call", function, args, kwargs)
 
+    def is_own_failure(self, raised: Any) -> bool:
+        """Whether the check itself has failed in the body of a `with` of the candidate's, which may swallow what it likes
+        but that; unless the check has told it of such."""
+        error = raised[1] if len(raised) == 3 else None
+        if not isinstance(error, (AssertionError, SystemExit)) or self.was_raised_there(error):
+            return False
+        return not any(isinstance(error, shown) for shown in self.exports.shown)
+
+    def leave(self, raised: Any, ask: Any, awaited: bool = False) -> Any:
+        own, shown = self.is_own_failure(raised), self.exports.shown
+        result = ask()
+        self.exports.shown = shown
+        return None if own and not awaited else result
+
     def step(self, generator: Any, action: str, value: Any) -> Any:
         if action == "send":
             return self.request("step", generator, action, value)
