@@ -193,7 +193,6 @@ class Imports:
         self._roots: List[str] = []
         self._pending: Dict[str, StandInModule] = {}
         judge.module_of = self.module_of
-        judge.is_candidates_module = self._is_candidates
         judge.added_path = lambda: [("/work/" + root).rstrip("/") for root in self.roots() if root not in self._started]
         # What `python3 FILE` starts with; the rest the other side is told.
         self._started = {self._home + "/" if self._home else ""}

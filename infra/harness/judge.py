@@ -44,7 +44,6 @@ class Judge(Peer):
         self.declared: frozenset = frozenset()
         self.starred: set = set()
         self._path_sent: List[str] = []
-        self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input
@@ -133,8 +132,14 @@ class Judge(Peer):
 
     def leave(self, raised: Any, ask: Any, awaited: bool = False) -> Any:
         own, shown = self.is_own_failure(raised), self.exports.shown
-        result = ask()
-        self.exports.shown = shown
+        try:
+            result = ask()
+        except Exception:
+            if not own:
+                raise
+            return None
+        finally:
+            self.exports.shown = shown
         return None if own and not awaited else result
 
     def step(self, generator: Any, action: str, value: Any) -> Any:
