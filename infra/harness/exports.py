@@ -11,6 +11,7 @@ from .codec import Encoder, Garbled, Uncrossable
 from .lent import Lent
 from .names import named
 from .operations import OPERATORS, SPECIAL
+from .raised import RAISED, built_in
 from .values import value_node
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ class Exports:
         self._is_check_module = is_check_module
         self._lent = Lent()
         self._tuples: Dict[str, type] = {}
+        # The exceptions by which a check fails and of which it has told the candidate (`solution.suppress(Exception)`).
+        self.shown: frozenset = frozenset()
 
     def __getitem__(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._lent):
@@ -38,6 +41,8 @@ class Exports:
         if found is not None:
             return found
         if isinstance(value, type):
+            if built_in(value) in RAISED:
+                self.shown |= {built_in(value)}
             return self._class(value)
         if isinstance(value, BaseException):
             return self.exception_node(encoder, value)
@@ -73,6 +78,7 @@ class Exports:
         return ["j", self._lent.number(value), kind, shown, special, doc if type(doc) is str else None]
 
     def _class(self, value: type) -> list:
+        value = built_in(value)
         name = _global_name(value, self._is_check_module)
         if name:
             return ["g", *name]

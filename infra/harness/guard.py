@@ -23,6 +23,18 @@ _LEADING = frozenset(
 _TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
 
 
+# Of the standard library: who runs text that stands in annotations and in settings. The candidate's have whatever it likes there.
+_RUNNING = ("/typing.py", "/inspect.py", "/annotationlib.py", "/logging/config.py")
+_NAMING = ("LOAD_", "RETURN_", "BINARY_", "BUILD_", "LIST_EXTEND", "SET_UPDATE", "RESUME", "CACHE", "NOP", "COPY_FREE", "TO_BOOL")
+
+
+def _is_only_named(code: types.CodeType) -> bool:
+    """Names, attributes, indexes and `|`: nothing is called, bound or defined."""
+    import dis
+
+    return all(step.opname.startswith(_NAMING) for step in dis.get_instructions(code))
+
+
 def _mark(code: types.CodeType) -> _Mark:
     """What text appended elsewhere does not change; the bytes themselves may."""
     constants = [constant for constant in code.co_consts if type(constant) is not types.CodeType]
@@ -47,6 +59,7 @@ class Guard:
         self._was_read = False
         self._compared: Set[str] = set()
         self._known: Optional[Set[_Mark]] = None
+        self._examples: Optional[Set[str]] = None
 
     def __call__(self, event: str, args: tuple) -> None:
         if event == "exec":
@@ -59,6 +72,12 @@ class Guard:
             self._judge.files.opened(args[0], args[2])
             if not self._was_read and type(args[0]) is str:
                 self._was_read = bool(self._is_candidates(args[0])) or bool(self._judge.files.fetched)
+        elif event == "compile":
+            if type(args[1]) is str and args[1].startswith("<doctest ") and not self._is_own_example(args[0]):
+                raise self._judge.refuse("examples in the candidate's own documentation, to be run by the check")
+        elif event in ("os.exec", "os.posix_spawn"):
+            # It would run as the judge's user, which is whom files and helpers of the check belong to.
+            raise self._judge.refuse("a program that the check starts by itself, and not by subprocess")
         elif event == "pickle.find_class":
             self._find_class(*args)
 
@@ -66,15 +85,26 @@ class Guard:
         """Code of no file, run by the check itself: nothing that leads out of an expression, unless the check says it."""
         name = code.co_filename
         if name.startswith("<doctest "):
-            if self._judge.is_candidates_module(name[9:].partition(".")[0].partition("[")[0]):
-                raise self._judge.refuse("examples in the candidate's own documentation, to be run by the check")
             return
-        if name.startswith("<frozen") or sys._getframe(2).f_code.co_filename not in self._own:
+        caller = sys._getframe(2).f_code.co_filename
+        if not name.startswith("<frozen") and caller.endswith(_RUNNING) and not _is_only_named(code):
+            raise self._judge.refuse("an annotation, or a setting, that is more than a name")
+        if name.startswith("<frozen") or caller not in self._own:
             return
         for mark in _marks(code):
             for used in mark[2]:
                 if (used in _LEADING or used.startswith("_")) and not self._judge.mentioned(used):
                     raise self._judge.refuse("text that the check runs and that asks for %s" % used)
+
+    def _is_own_example(self, source: Any) -> bool:
+        """Whether it stands in a hidden file: whose documentation an example is of does not say whose it is."""
+        if self._examples is None:
+            self._examples = set()
+            for path in self._own:
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    self._examples.update(line.strip().lstrip(">.").strip() for line in file)
+        text = source.decode("utf-8", "replace") if type(source) is bytes else source
+        return type(text) is str and all(line.strip() in self._examples for line in text.splitlines())
 
     def _exec(self, code: Any) -> None:
         if type(code) is not types.CodeType or code.co_filename.startswith(_TRUSTED) or code.co_filename in self._own:

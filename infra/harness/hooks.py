@@ -33,6 +33,7 @@ class Hooks:
             "runpy": self._runpy,
             "tempfile": self._tempfile,
             "dataclasses": self._dataclasses,
+            "logging.config": self._logging_config,
             "multiprocessing.context": self._pools,
             "concurrent.futures.process": self._executor,
         }
@@ -148,6 +149,22 @@ class Hooks:
 
             setattr(dataclasses, name, asked)
 
+    def _logging_config(self, config: Any) -> None:
+        """Settings name what is to be called, and may be the candidate's: its own, the check's, and what logs."""
+        import logging
+
+        plain = config.BaseConfigurator.resolve
+
+        def resolve(configurator: Any, name: str) -> Any:
+            found = plain(configurator, name)
+            logs = isinstance(found, type) and issubclass(found, (logging.Filterer, logging.Formatter))
+            own = id(found) in self.judge.numbers or self.imports.is_check_module(getattr(found, "__module__", None))
+            if callable(found) and not logs and not own:
+                raise self.judge.refuse("settings that ask for %s" % name)
+            return found
+
+        config.BaseConfigurator.resolve = resolve
+
     def _pools(self, context: Any) -> None:
         """One channel has no place for many processes at once: their work is the candidate's anyway."""
 
@@ -157,6 +174,9 @@ class Hooks:
             return ThreadPool(processes, initializer, initargs)
 
         context.BaseContext.Pool = pool
+        # Others start Python anew, which would import the candidate's files as the judge.
+        context._concrete_contexts.update(dict.fromkeys(("spawn", "forkserver"), context._concrete_contexts["fork"]))
+        context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
 
     def _executor(self, process: Any) -> None:
         from concurrent.futures import ThreadPoolExecutor

@@ -9,7 +9,7 @@ import os
 import sys
 import types
 
-from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec
+from _frozen_importlib import BuiltinImporter, FrozenImporter, ModuleSpec, _load
 from _frozen_importlib_external import PathFinder, SourceFileLoader, spec_from_file_location
 
 from .names import is_standard
@@ -23,6 +23,14 @@ _LOCAL = frozenset(
     " __initializing__ __getattribute__ __getattr__ __setattr__ __reduce__ __reduce_ex__ __repr__ __init__".split()
 )
 _image_path = list(sys.path)
+
+
+class _Source(SourceFileLoader):
+    """Of a hidden file. Its bytecode would lie among the agent's files, and Python takes some unread."""
+
+    def get_code(self, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 def image_spec(top: str) -> Any:
@@ -51,7 +59,8 @@ class StandInModule(types.ModuleType):
         return state.star(name) if type(name) is _Star else state.get(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _LOCAL or name.startswith("_farm_") or isinstance(value, StandInModule):
+        below = isinstance(value, types.ModuleType) and sys.modules.get("%s.%s" % (self.__name__, name)) is value
+        if name in _LOCAL or name.startswith("_farm_") or isinstance(value, StandInModule) or below:
             object.__setattr__(self, name, value)
         else:
             self._farm_state.judge.request("set", self, name, value)
@@ -64,9 +73,10 @@ class StandInModule(types.ModuleType):
 
 
 class _State:
-    def __init__(self, module: StandInModule, judge: Any) -> None:
+    def __init__(self, module: StandInModule, imports: Imports) -> None:
         self.module = module
-        self.judge = judge
+        self.imports = imports
+        self.judge = imports.judge
         self._names: List[str] = []
         self._stars: List[str] = []
         self._epoch = -1
@@ -83,6 +93,9 @@ class _State:
             own["__path__"] = []
 
     def get(self, name: str) -> Any:
+        hidden = self.imports.hidden_below(self.module, name)
+        if hidden is not None:
+            return hidden
         return self.judge.named(self.judge.request("get", self.module, name), name)
 
     def everything(self) -> Dict[str, Any]:
@@ -117,7 +130,8 @@ class _State:
         if is_standard(name):
             return __import__(name)
         known = self._values.pop(name, self) if self._epoch == self.judge.epoch else self
-        return self.get(name) if known is self else known
+        hidden = self.imports.hidden_below(self.module, name)
+        return hidden if hidden is not None else self.get(name) if known is self else known
 
 
 def _globals_of_check() -> Dict[str, Any]:
@@ -179,7 +193,6 @@ class Imports:
         self._roots: List[str] = []
         self._pending: Dict[str, StandInModule] = {}
         judge.module_of = self.module_of
-        judge.is_candidates_module = self._is_candidates
         judge.added_path = lambda: [("/work/" + root).rstrip("/") for root in self.roots() if root not in self._started]
         # What `python3 FILE` starts with; the rest the other side is told.
         self._started = {self._home + "/" if self._home else ""}
@@ -211,16 +224,27 @@ class Imports:
         for root in self.roots():
             full = "/judge/" + root + stem
             if root + stem + "/__init__.py" in self._hidden:
-                loader = SourceFileLoader(name, full + "/__init__.py")
+                loader = _Source(name, full + "/__init__.py")
                 return spec_from_file_location(name, loader=loader, submodule_search_locations=[full])
             if root + stem + ".py" in self._hidden:
-                return spec_from_file_location(name, loader=SourceFileLoader(name, full + ".py"))
+                return spec_from_file_location(name, loader=_Source(name, full + ".py"))
         for root in self.roots():
             if root + stem in self._hidden_folders and not self._is_candidates(name):
                 spec = ModuleSpec(name, None, is_package=True)
                 spec.submodule_search_locations = ["/judge/" + root + stem]
                 return spec
         return None
+
+    def hidden_below(self, package: types.ModuleType, name: str) -> Any:
+        """The hidden module of that name in the folder of a package of the candidate's, whatever it has put there."""
+        full = "%s.%s" % (package.__name__, name)
+        if not self._hidden_folders or sys.modules.get(package.__name__) is not package:
+            return None
+        spec = self.hidden_spec(full)
+        if spec is None:
+            return None
+        known = sys.modules.get(full)
+        return known if known is not None else _load(spec)
 
     def _is_candidates(self, name: str) -> bool:
         return any(path in self._candidates for path in self.files_of(name)) or self._is_in(self._folders, name)
@@ -245,7 +269,7 @@ class Imports:
     def standin(self, name: str) -> StandInModule:
         made = self._pending.pop(name, None) or StandInModule(name)
         if not hasattr(made, "_farm_state"):
-            made._farm_state = _State(made, self.judge)
+            made._farm_state = _State(made, self)
         self._pending[name] = made
         return made
 
@@ -257,7 +281,7 @@ class Imports:
         if isinstance(known, StandInModule) and id(known) not in judge.numbers:
             return known
         made = StandInModule(name)
-        made._farm_state = _State(made, judge)
+        made._farm_state = _State(made, self)
         return made
 
 

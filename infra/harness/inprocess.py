@@ -15,7 +15,7 @@ from .run import exit_code, new_main, run_file, show, wind_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict
+    from typing import Any, Dict, Iterable, List
 
 
 class _ImageFirst:
@@ -47,8 +47,7 @@ def _file(facts: Dict[str, Any]) -> Any:
     path = "/work/" + facts["check"]
     as_started(path, facts["argv"], tops_of([*facts["own"], *facts["hidden"]]))
     main = new_main(path)
-    trusted = {"/work/" + hidden for hidden in facts["hidden"]}
-    trusted.add(path)
+    trusted = _texts([path, *("/work/" + hidden for hidden in facts["hidden"])])
     try:
         run_file(path, main)
     except SystemExit as error:
@@ -59,15 +58,38 @@ def _file(facts: Dict[str, Any]) -> Any:
     return 0, True, None
 
 
+def _texts(paths: Iterable[str]) -> Dict[str, List[str]]:
+    """The lines of the check's files, read before any of the candidate's code runs."""
+    found: Dict[str, List[str]] = {}
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                found[path] = file.read().split("\n")
+        except OSError:
+            pass
+    return found
+
+
+# What a line says that means to leave. The function under test may be `sys.exit` itself, which has no code to be seen.
+_EXITS = ("sys.exit", "unittest.main", " exit(", " quit(", " main(", "SystemExit")
+
+
 def _left(error: SystemExit, trusted: Any) -> Any:
-    """An exit counts as the check's own only if all code on the way to it is the check's, or the image's."""
+    """An exit counts as the check's own only if all code on the way to it is the check's, or the image's, and the
+    check's last line on the way says that it leaves."""
     step = error.__traceback__
+    last = " exit("
     while step is not None:
         name = step.tb_frame.f_code.co_filename
+        line = step.tb_lineno
         step = step.tb_next
         full = os.path.join("/work", name)
         if full.startswith("/work/") and full not in trusted and not name.startswith("<frozen"):
             return exit_code(error) or 1, False, "SystemExit was raised by code that is not the check's"
+        if full in trusted:
+            last = " " + "".join(trusted[full][line - 1 : line])
+    if not any(word in last for word in _EXITS):
+        return exit_code(error) or 1, False, "SystemExit was raised where the check does not ask for it"
     return exit_code(error), True, None
 
 
@@ -75,7 +97,7 @@ def _module(facts: Dict[str, Any]) -> Any:
     name = facts["module"]
     as_started(None, facts["argv"], tops_of([*facts["own"], *facts["hidden"]]))
     sys.path.insert(0, "/work")
-    trusted = {"/work/" + hidden for hidden in facts["hidden"]}
+    trusted = _texts("/work/" + hidden for hidden in facts["hidden"])
     try:
         if name == "pytest":
             import pytest

@@ -10,6 +10,7 @@ import types
 from .codec import Decoder, Encoder, Garbled
 from .exports import Exports, named_value
 from .peer import Peer
+from .raised import RAISED, caught
 from .standins import StandInType, make_class, make_exception, make_function, make_generator, make_object
 from .values import made_value
 from .wire import Channel
@@ -43,7 +44,6 @@ class Judge(Peer):
         self.declared: frozenset = frozenset()
         self.starred: set = set()
         self._path_sent: List[str] = []
-        self.is_candidates_module: Any = None
         self._environ: Dict[Any, Any] = dict(os.environ._data)  # type: ignore[attr-defined]
         self._stdin = sys.stdin
         self._input = builtins.input
@@ -93,7 +93,7 @@ class Judge(Peer):
         elif type(found) is types.FunctionType and id(found) in self.numbers and self._asks_annotations():
             notes = self.request("get", found, "__annotations__")
             found.__annotations__ = notes if type(notes) is dict else {}
-        return found
+        return caught(found, name)
 
     def _asks_annotations(self) -> bool:
         said = self.mentioned
@@ -121,6 +121,26 @@ class Judge(Peer):
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         return self.request("call", function, args, kwargs)
+
+    def is_own_failure(self, raised: Any) -> bool:
+        """Whether the check itself has failed in the body of a `with` of the candidate's, which may swallow what it likes
+        but that; unless the check has told it of such."""
+        error = raised[1] if len(raised) == 3 else None
+        if not isinstance(error, (AssertionError, SystemExit)) or self.was_raised_there(error):
+            return False
+        return not any(isinstance(error, shown) for shown in self.exports.shown)
+
+    def leave(self, raised: Any, ask: Any, awaited: bool = False) -> Any:
+        own, shown = self.is_own_failure(raised), self.exports.shown
+        try:
+            result = ask()
+        except Exception:
+            if not own:
+                raise
+            return None
+        finally:
+            self.exports.shown = shown
+        return None if own and not awaited else result
 
     def step(self, generator: Any, action: str, value: Any) -> Any:
         if action == "send":
@@ -213,6 +233,8 @@ class Judge(Peer):
 
     def _exception(self, decoder: Decoder, node: list) -> BaseException:
         cls, args = decoder.decode(node[2]), decoder.decode(node[3])
+        if type(cls) is type:
+            cls = RAISED.get(cls, cls)
         known = self.table.get(node[1]) if node[1] is not None else None
         made = known if known is not None else make_exception(cls, args)
         if node[1] is not None and known is None:

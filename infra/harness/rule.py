@@ -116,6 +116,8 @@ def plain(name: str, judge: Any) -> Method:
         if mixed and (guarded or name == "__format__" and rest != ("",)):
             raise judge.refuse(_MIXED % (name, type(self).__name__))
         entered = name == "__enter__" and judge.was_made(self)
+        if name == "__exit__":
+            return judge.leave(rest, lambda: judge.request("operator", name, self, *rest))
         result = judge.request("operator", name, self, *rest)
         if mixed and turned:
             if not judge.is_standin(result) or not type(result)._farm_named:

@@ -178,9 +178,11 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
         methods["__hash__"] = None  # type: ignore[assignment]
     if "__await__" in wanted:
         methods["__await__"] = lambda self: judge.awaited(self).__await__()
-    for awaited in ("__anext__", "__aenter__", "__aexit__"):
+    for awaited in ("__anext__", "__aenter__"):
         if awaited in methods:
             methods[awaited] = _awaited(judge, methods[awaited])
+    if "__aexit__" in methods:
+        methods["__aexit__"] = _left(judge, methods["__aexit__"])
     body.update(methods)
     body["__bool__"] = body.get("__bool__") or _truth(body)
     if base_name in _CONTAINER_BASES:
@@ -199,6 +201,20 @@ def make_class(judge: Any, number: int, facts: list, bases: List[type]) -> type:
 
 def _awaited(judge: Any, method: Any) -> Any:
     return lambda self, *rest: judge.awaited(method(self, *rest))
+
+
+def _left(judge: Any, method: Any) -> Any:
+    async def left(self: Any, *rest: Any) -> Any:
+        own = judge.is_own_failure(rest)
+        try:
+            result = await judge.awaited(judge.leave(rest, lambda: method(self, *rest), True))
+        except Exception:
+            if not own:
+                raise
+            return None
+        return None if own else result
+
+    return left
 
 
 def _truth(body: Dict[str, Any]) -> Any:

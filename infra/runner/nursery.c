@@ -230,20 +230,24 @@ void run_grade(const struct frame *frame) {
   struct job job = {.timeout_ms = get_u32(frame->body), .cap = get_u32(frame->body + 4), .graded = 1, .keep = frame->body[8]};
   const uint8_t *at = frame->body + 9, *end = frame->body + frame->size;
   char **argv = strings(&at, end), **env = strings(&at, end);
-  const uint8_t *words_end = at;
   // the frame is ours until the next one is taken, and waiting for the nursery takes pings
-  uint32_t size = (uint32_t)(end - at);
-  uint8_t *task = malloc(size + 1), pids[8];
-  if (task == NULL || size > MAX_TASK) fatal("a task for the nursery is too large");
-  memcpy(task, at, size);
-  int error = job_pipes(&job);
-  if (error == 0) error = start(argv, env, frame->body + 9, words_end);
-  if (error == 0) error = get_ready();
-  job.start = now_us();
-  uint64_t answer_by = job.start + ANSWER_MS * 1000ULL;
+  uint32_t words = (uint32_t)(at - frame->body - 9), size = (uint32_t)(end - at);
+  uint8_t *asking = malloc(words + size + 1), *task = asking + words, pids[8];
+  if (asking == NULL || size > MAX_TASK) fatal("a task for the nursery is too large");
+  memcpy(asking, frame->body + 9, words + size);
+  int error = job_pipes(&job), kept = 0;
   int fds[4] = {job.in[0], job.out[OUT][1], job.out[ERR][1], job.out[RESULT][1]};
-  if (error == 0) error = hand_over(task, size, job.keep != 0, fds, answer_by);
-  if (error == 0) error = receive(pids, sizeof pids, answer_by);
+  if (error == 0) do {
+      error = start(argv, env, asking, task);
+      kept = ready;
+      if (error == 0) error = get_ready();
+      job.start = now_us();
+      uint64_t answer_by = job.start + ANSWER_MS * 1000ULL;
+      if (error == 0) error = hand_over(task, size, job.keep != 0, fds, answer_by);
+      if (error == 0) error = receive(pids, sizeof pids, answer_by);
+      // what has befallen one that had served others is none of this grade's doing: a new one takes it
+      if (error != 0 && error != ECANCELED && kept) nursery_end();
+    } while (error != 0 && error != ECANCELED && kept && kill_all() == 0);
   int refused = 0;
   if (error == 0) {
     job.pid = (pid_t)get_u32(pids);
@@ -264,7 +268,7 @@ void run_grade(const struct frame *frame) {
     if (!refused || !job.keep) nursery_end();
   }
   job_run(&job, error == ECANCELED ? 0 : error, error == ECANCELED ? ABORTED : EXITED);
-  free(task);
+  free(asking);
   free_strings(argv);
   free_strings(env);
 }

@@ -44,6 +44,12 @@ export async function containersOf(farm: string): Promise<string[]> {
   return found.map((one) => one.Id);
 }
 
+/** Of the processes of a container, those whose command holds `word`, as the host numbers them. */
+export async function pidsIn(container: string, word: string): Promise<number[]> {
+  const { Processes } = await askEngine<{ Processes: string[][] }>(`/containers/${container}/top`);
+  return Processes.filter((one) => one.slice(7).join(' ').includes(word)).map((one) => Number(one[1]));
+}
+
 export class OutsideView {
   private readonly surveyor: ChildProcess;
   private readonly lines: AsyncIterator<string>;

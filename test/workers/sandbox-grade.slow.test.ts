@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Box, BoxLost, type Check } from '../../src/shared/sandbox.ts';
 import { createDockerDriver } from '../../src/workers/rollout/sandbox/docker.ts';
+import { containersOf, pidsIn } from '../support/outside.ts';
 import { bytes, LABELS, LIMITS, python, run } from './sandbox-contract.ts';
 import { CHECK, checkOf, DOUBLE, graded } from './sandbox-grade-contract.ts';
 
@@ -228,6 +229,18 @@ def litter():
     return seen.stdout.toString();
   }
 
+  test.each([
+    ['died', 'SIGKILL'],
+    ['stands still', 'SIGSTOP'],
+  ] as const)('whose interpreter %s while it waited is made by a new one', async (_, signal) => {
+    await grade(DOUBLE, CHECK, { warm: true });
+    const pids = (await Promise.all((await containersOf(LABELS.farm)).map((one) => pidsIn(one, 'main.py')))).flat();
+    expect(pids).toHaveLength(1);
+    process.kill(pids[0] as number, signal);
+    expect((await grade(DOUBLE, CHECK, { warm: true })).passed).toBe(true);
+    expect((await grade('def double(n): return 3\n', CHECK, { warm: true })).passed).toBe(false);
+  });
+
   test('starts afresh after a prepared interpreter, and the other way round', async () => {
     const seen = async (warm: boolean) =>
       lines(DOUBLE, "import sys, solution\nprint('decimal' in sys.modules, 'random' in sys.modules)", { warm });
@@ -272,6 +285,36 @@ def told():
       expect(await nursery()).toBe(pid);
       expect(await told(false)).toEqual(ofItsOwn);
       expect(await nursery()).toBe('');
+    },
+  );
+
+  test.each(['apart', 'in-process'] as const)(
+    'takes no bytecode that the agent left for the own files of a check %s',
+    async (kind) => {
+      const made = await run(box, [
+        'python3',
+        '-c',
+        `
+import sys, importlib._bootstrap_external as b
+code = compile('def same(a, b): return True', '/judge/helper.py', 'exec')
+print(sys.implementation.cache_tag, bytes(b._code_to_hash_pyc(code, b'x' * 8, False)).hex())`,
+      ]);
+      const [tag, hex] = made.stdout.toString().trim().split(' ') as [string, string];
+      for (const folder of ['', 'tests/']) {
+        const helper = 'def same(a, b): return a == b\n';
+        const from = folder === '' ? 'helper' : 'tests.helper';
+        const check = checkOf('def double(n): return 3\n', { kind });
+        const seen = await box.grade({
+          ...check,
+          files: new Map([...check.files, [`${folder}__pycache__/helper.${tag}.pyc`, Buffer.from(hex, 'hex')]]),
+          hidden: bytes({
+            'check.py': `import solution\nfrom ${from} import same\nassert same(solution.double(2), 4)\n`,
+            [`${folder}helper.py`]: helper,
+          }),
+          own: [...check.own, `${folder}__pycache__/helper.${tag}.pyc`],
+        });
+        expect(graded(seen)).toMatchObject({ passed: false, level: kind, exitCode: 1 });
+      }
     },
   );
 

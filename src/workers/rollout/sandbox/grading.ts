@@ -62,6 +62,9 @@ export function shownFiles(
   return new Map([...files].filter(([path]) => own.has(path) || !judges(path)));
 }
 
+/** Python would take it for the bytecode of a hidden file, some of it without a look at that file. */
+const CACHED = /(^|\/)__pycache__\//;
+
 /** Hidden files win: what stands where they must lie, or their folders, gives way, and so does what is not the task's
  *  own and would be imported in the place of one of them. */
 export function clearOf<T>(
@@ -75,7 +78,7 @@ export function clearOf<T>(
   const shadows = (path: string): boolean =>
     !own.has(path) &&
     modules.some((one) => path.startsWith(`${one}/`) || (path.startsWith(`${one}.`) && path.endsWith('.so')));
-  return new Map([...files].filter(([path]) => !inTheWay(path) && !shadows(path)));
+  return new Map([...files].filter(([path]) => !CACHED.test(path) && !inTheWay(path) && !shadows(path)));
 }
 
 /** The command that stands for this check. */
