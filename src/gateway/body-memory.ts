@@ -118,9 +118,11 @@ export class BodyMemory {
   /** Cuts the worst of the slow until a quarter is free, or what arrives is not what fills it. */
   relieve(): void {
     const { account } = this;
-    const slow = [...this.arriving].filter((one) => one.ticks >= QUICK_TICKS);
-    slow.sort((a, b) => b.bytes * b.ticks - a.bytes * a.ticks);
     let arriving = [...this.arriving].reduce((sum, one) => sum + one.bytes, 0);
+    // One that has less than its share makes no room: it is not cut because the large ones are too young yet.
+    const share = arriving / this.arriving.size;
+    const slow = [...this.arriving].filter((one) => one.ticks >= QUICK_TICKS && one.bytes >= share);
+    slow.sort((a, b) => b.bytes * b.ticks - a.bytes * a.ticks);
     for (const one of slow) {
       if (account.inside < 0.75 * account.capacity || arriving <= 0.25 * account.capacity) return;
       arriving -= one.bytes;

@@ -172,7 +172,7 @@ describe('a clock that is off', () => {
   });
 });
 
-describe('a bucket that others write into', () => {
+describe('a bucket that others write into', { timeout: 600_000 }, () => {
   let store: Store;
   /** Writes past all that the farm would do. */
   let others: Store;
