@@ -161,7 +161,7 @@ describe('submitting a run', () => {
     expect(json.error.message).toMatch(says);
   });
 
-  test('as JSON, as YAML, or beside its id; the gateway drives it to its end', { timeout: 120_000 }, async () => {
+  test('as JSON, as YAML, or beside its id; the gateway drives it to its end', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     const first = await submit(spec(3), '?run_id=by-query');
     expect([first.status, first.json.run, first.json.groups.planned]).toEqual([201, 'by-query', 3]);
@@ -180,7 +180,7 @@ describe('submitting a run', () => {
     ]);
   });
 
-  test('from its acceptance to its end it is running, never stopped', { timeout: 120_000 }, async () => {
+  test('from its acceptance to its end it is running, never stopped', { timeout: 150_000 }, async () => {
     await start({ workers: false });
     await work();
     const accepted = await submit(spec(3), '?run_id=steady');
@@ -207,7 +207,7 @@ describe('submitting a run', () => {
     }
   });
 
-  test('again under the same id it goes on; with another spec it is a conflict', { timeout: 120_000 }, async () => {
+  test('again under the same id it goes on; with another spec it is a conflict', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     await submit(spec(1), '?run_id=same');
     await done('same');
@@ -239,7 +239,7 @@ describe('submitting a run', () => {
     await Promise.all([other(), first(), collector.stop()]);
   });
 
-  test('completions stand in the spec itself', { timeout: 120_000 }, async () => {
+  test('completions stand in the spec itself', async () => {
     await start({ workers: true });
     const lines = [
       { task_id: 't0', completion: '1' },
@@ -278,7 +278,7 @@ describe('submitting a run', () => {
     expect((await submit(yaml)).json.error.code).toBe('yaml_too_large');
   });
 
-  test('one that is cancelled closes what it has, and says so', { timeout: 120_000 }, async () => {
+  test('one that is cancelled closes what it has, and says so', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     await submit(spec(400), '?run_id=stop-me');
     const { status, json } = await call(`${gateway.url}/v1/runs/stop-me`, { method: 'DELETE' });
@@ -328,7 +328,7 @@ describe('readiness', () => {
 });
 
 describe('results', () => {
-  test('the same lines for all who follow, from any cursor, through one tailer', { timeout: 120_000 }, async () => {
+  test('the same lines for all who follow, from any cursor, through one tailer', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     await submit(spec(40), '?run_id=followed');
     const streams = [follow('followed'), follow('followed'), follow('followed')];
@@ -345,7 +345,7 @@ describe('results', () => {
     expect(plain.text).toBe(all.map((line) => `${line}\n`).join(''));
   });
 
-  test('a cursor that is none of this run, a run that is none', { timeout: 120_000 }, async () => {
+  test('a cursor that is none of this run, a run that is none', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     await submit(spec(1), '?run_id=short');
     await done('short');
@@ -363,7 +363,7 @@ describe('results', () => {
   });
 
   test('a quiet line beats, and a stop ends it with a record that says where to go on', {
-    timeout: 120_000,
+    timeout: 150_000,
   }, async () => {
     await start({ workers: true, heartbeatMs: 100 });
     await submit(
@@ -387,7 +387,7 @@ describe('results', () => {
 });
 
 describe('what people and Prometheus see', () => {
-  test('runs, workers, queues, upstreams and what is wanted', { timeout: 120_000 }, async () => {
+  test('runs, workers, queues, upstreams and what is wanted', { timeout: 150_000 }, async () => {
     await start({ workers: true });
     await post(`${gateway.url}/v1/score`, { prompts: ['p'], completions: [completion(30)] });
     await submit(spec(1), '?run_id=seen');

@@ -112,7 +112,7 @@ describe('what is not a request', () => {
     expect(json.error.message).not.toBe('');
   });
 
-  test('too many items are refused; as many as are taken are answered', { timeout: 120_000 }, async () => {
+  test('too many items are refused; as many as are taken are answered', { timeout: 150_000 }, async () => {
     const many = (n: number) => score({ prompts: Array(n).fill(''), completions: Array(n).fill('no block') });
     expect(await many(100_001)).toMatchObject({ status: 413, json: { error: { code: 'too_many_items' } } });
     const { status, json } = await many(100_000);
@@ -133,7 +133,7 @@ describe('what is not a request', () => {
 
 describe('a deadline is a promise', () => {
   test('one query that hangs does not hold the others: the answer is there with what is missing marked', {
-    timeout: 60_000,
+    timeout: 150_000,
   }, async () => {
     const stub = await hangingOn(77);
     const slow = await startGateway({ baseUrl: stub.url, callTimeoutMs: 120_000 });

@@ -13,7 +13,7 @@ type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>;
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
-  { withinMs = 30_000, everyMs = 20 }: Patience = {},
+  { withinMs = 60_000, everyMs = 20 }: Patience = {},
 ): Promise<Truthy<T>> {
   const deadline = performance.now() + withinMs;
   for (;;) {

@@ -15,7 +15,7 @@ import { until } from '../support/until.ts';
 const [SIZE, HUNG, DEADLINE_S] = [256, 97, 600];
 
 describe('a batch of 256', () => {
-  it('with one member that hangs closes at its deadline, with 255', { timeout: 120_000 }, async ({
+  it('with one member that hangs closes at its deadline, with 255', { timeout: 150_000 }, async ({
     onTestFinished,
   }) => {
     const farm = await FarmParts.start();

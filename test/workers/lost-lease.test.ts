@@ -82,7 +82,7 @@ describe('a worker', () => {
   });
 
   it('whose event loop stands still for five seconds, again and again, keeps its members', {
-    timeout: 120_000,
+    timeout: 150_000,
   }, async (context) => {
     const farm = await farmOf(context);
     const run = await farm.drive(SPEC);

@@ -192,11 +192,11 @@ describe.concurrent('a rollout worker', () => {
     sandbox.state = 'down';
     await rollout(farm, run.run, sandbox);
     await collect(farm, run.run);
-    const status = await until('the run is paused', async () => {
+    const status = await until('the run is paused, and says why', async () => {
       const now = await run.status();
-      return now.state === 'paused' && now;
+      // A disk that is slow may have paused it before.
+      return now.state === 'paused' && /engine does not answer/.test(now.reason ?? '') && now;
     });
-    expect(status.reason).toMatch(/engine does not answer/);
     expect(status.members).toMatchObject({ accepted: 0, no_result: 0 });
     sandbox.release();
     expect(await run.end).toEqual({ state: 'done' });

@@ -14,7 +14,7 @@ import { answer, isPut, openWay, PART, PASSING, patient, SHORT, type Way, wayOfE
 let server: Versitygw;
 beforeAll(async () => {
   server = await startVersitygw();
-}, 60_000);
+}, 150_000);
 afterAll(() => server.close());
 
 const isGet = (seen: Seen): boolean => seen.method === 'GET' && !seen.query.includes('list-type');

@@ -83,7 +83,7 @@ test('a run whose verifier was shut for a while spends its budget on distinct qu
   await until('all groups are closed', async () => (await run.status()).groups.closed === 3, { withinMs: 100_000 });
   expect((await run.status()).members).toMatchObject({ completed: 12, no_result: 0 });
   expect(stub.asked.size).toBe(6);
-}, 120_000);
+}, 150_000);
 
 test('a key that the platform refuses ends the whole run: stopped, exit 2, and every member is misconfigured, asked or not', async () => {
   const refusal = '{"ok": false, "error": {"code": "unauthorized", "message": "the key is not valid"}}';
@@ -96,4 +96,4 @@ test('a key that the platform refuses ends the whole run: stopped, exit 2, and e
   expect(status.members).toMatchObject({ completed: 0, no_result: 1_200, by_cause: { misconfigured: 1_200 } });
   expect(await run.ledger.field('exit')).toBe('2');
   expect(stub.calls.length).toBeLessThanOrEqual(16);
-}, 120_000);
+}, 150_000);

@@ -35,7 +35,7 @@ test('workers of one engine start no more at once, and take no more memory, than
   expect(most).toBeLessThanOrEqual(8);
   await Promise.all(pools.map((pool) => pool.close()));
   expect(await server.redis.keys('farm:{engine:*')).toEqual([]);
-}, 60_000);
+}, 150_000);
 
 test('while Redis is away nothing starts, and what waited starts when it is back', async () => {
   const engine = new ScriptedSandbox();
@@ -49,4 +49,4 @@ test('while Redis is away nothing starts, and what waited starts when it is back
   await (await waiting).close();
   await pool.close();
   await until('its permits are gone', async () => (await server.redis.keys('farm:{engine:*')).length === 0);
-}, 60_000);
+}, 150_000);
