@@ -16,6 +16,13 @@ const SPEC = {
   policy: { kind: 'scripted', actions: [['echo', 'hello']] },
 };
 
+/** Ends the lease of member 0 of group 0 where the attempt with this token still has it: whether it has. */
+const LATE = `
+if redis.call('HGET', KEYS[1], '0.t') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], '0.l', 1)
+redis.call('ZADD', KEYS[2], 'XX', 1, '0-0')
+return 1`;
+
 async function farmOf({ onTestFinished }: TestContext): Promise<FarmParts> {
   const farm = await FarmParts.start();
   onTestFinished(() => farm.close());
@@ -37,14 +44,12 @@ describe('a worker', () => {
     await until('it is at work', () => mine.waiting === 1);
     const key = `${runKey(run.run)}:g:0`;
     const token = await farm.server.redis.hget(key, '0.t');
-    // Its heartbeats come too late: the lease is over, and the member is given back.
+    // Its heartbeats come too late: its lease is over, never that of the one that has it next.
     await rollout(farm, run.run, theirs);
-    const taken = async (): Promise<boolean> => {
-      await farm.server.redis.hset(key, '0.l', 1);
-      await farm.server.redis.zadd(`${runKey(run.run)}:live`, 'XX', 1, '0-0');
-      return mine.waiting + theirs.waiting > 1 || (await farm.server.redis.hget(key, '0.t')) !== token;
-    };
-    await until('another attempt is begun', taken);
+    const keys = [key, `${runKey(run.run)}:live`];
+    await until('another attempt is begun', async () => {
+      return (await farm.server.redis.eval(LATE, 2, ...keys, token as string)) === 0;
+    });
     await until('the first one ends its episode', () => mine.waiting + theirs.waiting === 1);
     await until('and says so', () => farm.lines.some((line) => line.msg === 'attempt' && line.status === 'ended'));
     expect(farm.lines).toContainEqual(expect.objectContaining({ count: 1, members: ['0-0'], worker: 'rollout-1' }));
