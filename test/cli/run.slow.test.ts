@@ -359,7 +359,8 @@ describe('farm up', () => {
         everyMs: 250,
       },
     );
-    const spec = slowSpec(farm, { groups: 10 });
+    // It is to be under way still when one more worker has started.
+    const spec = slowSpec(farm, { groups: 10, seconds: 3 });
     expect(await succeed(farm, 'run', spec, '--run-id', 'd', '--detach')).toBe('d\n');
     const worker = farm.start('worker', 'rollout', '--concurrency', '2');
     await until('it is ready', () => worker.stderr.includes('ready'), { withinMs: 60_000 });
