@@ -19,28 +19,15 @@ async function expectGrade(one: GradeCase, nursery: Nursery): Promise<void> {
   expect(graded.memory).toBeLessThan(256 * 1024 * 1024);
 }
 
-describe('honest checks, in a nursery of their own', () => {
-  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'once'));
-});
-
-describe('honest checks, in a nursery that has served others', () => {
-  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'kept'));
-});
-
-describe('honest checks, in a nursery kept warm', () => {
-  it.each(named(gradeCases('honest.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
-});
-
-describe('forgeries', () => {
-  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
-});
-
-describe('forgeries, in a nursery that is only kept', () => {
-  it.each(named(gradeCases('forgeries.cases')))('%s', (_, one) => expectGrade(one, 'kept'));
-});
-
-describe('in process, with a completion proof', () => {
-  it.each(named(gradeCases('in-process.cases')))('%s', (_, one) => expectGrade(one, 'warm'));
+describe.each([
+  ['honest checks, in a nursery of their own', 'honest.cases', 'once'],
+  ['honest checks, in a nursery that has served others', 'honest.cases', 'kept'],
+  ['honest checks, in a nursery kept warm', 'honest.cases', 'warm'],
+  ['forgeries', 'forgeries.cases', 'warm'],
+  ['forgeries, in a nursery that is only kept', 'forgeries.cases', 'kept'],
+  ['in process, with a completion proof', 'in-process.cases', 'warm'],
+] as const)('%s', (_, cases, nursery) => {
+  it.each(named(gradeCases(cases)))('%s', (_, one) => expectGrade(one, nursery));
 });
 
 describe('what a grade says of its end', () => {
