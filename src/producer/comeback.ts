@@ -96,7 +96,8 @@ export class Comeback {
     try {
       const store = await openStoreAddress(settings.store);
       try {
-        if (await reconcile(this.ledger, store, settings.incarnation, log)) {
+        const { incarnation, convention } = settings;
+        if (await reconcile(this.ledger, store, { run: this.ledger.run, incarnation, convention }, log)) {
           this.changedAt = null;
           this.triedAt = Number.NEGATIVE_INFINITY;
           return true;

@@ -11,6 +11,7 @@ import { isMap } from '../shared/json/value.ts';
 import { refuseOtherKey } from '../shared/ledger/key-of-run.ts';
 import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
+import { followStore } from '../shared/ledger/reconcile.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
 import { type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
@@ -106,7 +107,8 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   }
   const epoch = await takeLease(ledger, run, owner);
   // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.
-  await ledger.adopt(survey.shards);
+  const identity = { run, incarnation: settings.incarnation, convention: settings.convention };
+  await followStore(ledger, store, identity, survey.shards);
   await rememberRun(redis, run, realm);
   // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
   // One that its verifier refused is over when its manifest is written: it stays what it was.

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { openResults } from '../../src/cli/results-reader.ts';
 import { type OpenedRun, type OpenOptions, openRun } from '../../src/producer/open-run.ts';
 import { objectKey, sha256 } from '../../src/shared/claim.ts';
 import { readConfig } from '../../src/shared/config.ts';
@@ -11,6 +12,7 @@ import { mapOf } from '../../src/shared/json/value.ts';
 import { keyOfRun } from '../../src/shared/ledger/key-of-run.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
+import { reconcile } from '../../src/shared/ledger/reconcile.ts';
 import { wantedKey, writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
@@ -99,7 +101,7 @@ async function refusal(opening: Promise<unknown>): Promise<FarmError> {
 }
 
 /** Opens the first groups and has all their members accepted, with contents that the store can vouch for. */
-async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: number): Promise<void> {
+async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: number, mark = ''): Promise<void> {
   const next = Number(await ledger.field('next'));
   await ledger.openGroups(epoch, next, await plan.entries(next, to));
   const worker = new MemberLedger(server.redis, 'worker');
@@ -107,7 +109,7 @@ async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: nu
     const attempt = await worker.begin({ run: ledger.run, group: due.group, member: due.member }, 'rollout');
     if ('refused' in attempt) throw new Error(attempt.refused);
     const reward = due.group - due.member;
-    const noise = `${settings.incarnation} ${due.group}-${due.member}`;
+    const noise = `${settings.incarnation} ${due.group}-${due.member} ${mark}`;
     const kept = await putContent(
       store,
       savedEpisode({ seed: BigInt(due.group), config: CONFIG, total: reward, noise }),
@@ -123,18 +125,52 @@ async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: nu
   }
 }
 
-function collect({ ledger, settings }: OpenedRun) {
-  const identity = { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention };
-  return collectShard(store, ledger, identity, { most: 100, least: 1, final: true });
+function identityOf({ ledger, settings }: OpenedRun) {
+  return { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention };
 }
 
-async function finish({ ledger, settings }: OpenedRun): Promise<void> {
+function collect(opened: OpenedRun) {
+  return collectShard(store, opened.ledger, identityOf(opened), { most: 100, least: 1, final: true });
+}
+
+const LOG = openLog(readConfig({ LOG_LEVEL: 'silent' }), 'test');
+
+/** One round of the collect worker. */
+async function collected({ ledger, settings }: OpenedRun): Promise<void> {
+  await collectRun(ledger, { settings, store, documents: new Documents(store) }, LOG);
+}
+
+/** As the driver does when Redis is another server. */
+async function compared(opened: OpenedRun): Promise<void> {
+  await opened.ledger.setField('server', 'another');
+  expect(await reconcile(opened.ledger, store, identityOf(opened), LOG)).toBe(true);
+}
+
+/** What a trainer reads. */
+async function linesOf(run: string): Promise<string[]> {
+  const reader = await openResults(readConfig({ FARM_DATA: folder }), server.redis, run);
+  const lines: string[] = [];
+  for await (const row of reader.after(0)) lines.push(row.line);
+  return lines;
+}
+
+/** Two groups are closed and in a shard, and Redis comes back as it was before. */
+async function losesWrites(opened: OpenedRun): Promise<void> {
+  const key = `farm:{${opened.ledger.run}}`;
+  const before = (await server.redis.dumpBuffer(`${key}:run`)) as Buffer;
+  await finishGroups(opened, 2);
+  await collect(opened);
+  await server.redis.del(`${key}:closed`, `${key}:out`);
+  await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
+}
+
+async function finish(opened: OpenedRun): Promise<void> {
   const { spec } = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), SPEC);
   await finishRun(store, {
-    identity: { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention },
+    identity: identityOf(opened),
     state: 'done',
     spec: spec.document,
-    plan: settings.plan,
+    plan: opened.settings.plan,
     inputs: [],
     link: null,
   });
@@ -332,16 +368,52 @@ describe('shards in the store', () => {
 
   it('win over a ledger that lost the writes after them', async () => {
     const run = newRun();
-    const first = await open(run);
-    const key = `farm:{${run}}`;
-    const before = (await server.redis.dumpBuffer(`${key}:run`)) as Buffer;
-    await finishGroups(first, 2);
-    await collect(first);
-    // The run's hash as it was before: a Redis that came back without its last writes.
-    await server.redis.del(`${key}:closed`, `${key}:out`);
-    await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
+    await losesWrites(await open(run));
     const again = await open(run);
     expect(await again.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2' });
+  });
+
+  it.each([
+    ['by who opens the run again', async ({ ledger }: OpenedRun) => void (await open(ledger.run))],
+    ['after Redis came back as another server', (opened: OpenedRun) => compared(opened)],
+    [
+      'by a collector, of a ledger that has lost their boundaries',
+      async (opened: OpenedRun) => {
+        await server.redis.hdel(`farm:{${opened.ledger.run}}:run`, 'fixed_to');
+        await collected(opened);
+      },
+    ],
+  ])('put and not committed are committed %s: what closed after them stays as it was', async (_, comesBack) => {
+    const run = newRun();
+    const opened = await open(run);
+    await finishGroups(opened, 5);
+    const before = await opened.ledger.entries(1, 5);
+    const died = new Error('killed');
+    const dying = {
+      fixShard: opened.ledger.fixShard.bind(opened.ledger),
+      entries: opened.ledger.entries.bind(opened.ledger),
+      commit: async () => Promise.reject(died),
+    };
+    await expect(collectShard(store, dying, identityOf(opened), { most: 2, least: 1, final: true })).rejects.toBe(died);
+    const read = await linesOf(run);
+    await comesBack(opened);
+    expect(await opened.ledger.fields()).toMatchObject({ accepted: '10', closed: '5', late: '0' });
+    expect(await linesOf(run)).toEqual(read);
+    const committed = Number(await opened.ledger.field('committed'));
+    expect(committed).toBeGreaterThan(0);
+    expect(await opened.ledger.entries(1, 5)).toEqual(before.slice(committed));
+    await collected(opened);
+    expect(await linesOf(run)).toEqual(read);
+    expect(await verifyRun(store, run)).toMatchObject({ ok: true, groups: 5, members: 10, faults: [] });
+  });
+
+  it('win over a ledger that closed the same groups anew, with other outcomes', async () => {
+    const run = newRun();
+    const opened = await open(run);
+    await losesWrites(opened);
+    await finishGroups(opened, 2, 'done anew');
+    await open(run);
+    expect(await opened.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2' });
   });
 });
 
@@ -349,21 +421,14 @@ describe('a Redis that loses writes while the run goes on', () => {
   it('is found out by the collector: the ledger follows the store, and the rest is done anew', async () => {
     const run = newRun();
     const first = await open(run);
-    const key = `farm:{${run}}`;
-    const before = (await server.redis.dumpBuffer(`${key}:run`)) as Buffer;
-    await finishGroups(first, 2);
-    await collect(first);
-    await server.redis.del(`${key}:closed`, `${key}:out`);
-    await server.redis.restore(`${key}:run`, 0, before, 'REPLACE');
+    await losesWrites(first);
     // Nobody has noticed: all five groups close, two of them for the second time.
-    await finishGroups(first, 5);
+    await finishGroups(first, 5, 'done anew');
     expect(await first.ledger.fields()).toMatchObject({ closed: '5', shards: '0' });
-    const known = { settings: first.settings, store, documents: new Documents(store) };
-    const log = openLog(readConfig({ LOG_LEVEL: 'silent' }), 'test');
-    await collectRun(first.ledger, known, log);
+    await collected(first);
     expect(await first.ledger.fields()).toMatchObject({ accepted: '4', closed: '2', committed: '2', shards: '1' });
     await finishGroups(first, 5);
-    await collectRun(first.ledger, known, log);
+    await collected(first);
     expect(await first.ledger.field('state')).toBe('done');
     expect(await verifyRun(store, run)).toMatchObject({ ok: true, groups: 5, members: 10, faults: [] });
   });

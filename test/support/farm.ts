@@ -120,7 +120,14 @@ export class TestFarm {
     const folder = path.join(this.data, 'redis', 'appendonlydir');
     if (!existsSync(folder)) return null;
     const log = readdirSync(folder)
-      .map((name) => readFileSync(path.join(folder, name), 'latin1'))
+      .map((name) => {
+        try {
+          return readFileSync(path.join(folder, name), 'latin1');
+        } catch {
+          // Redis renames and deletes files of its own while we look.
+          return '';
+        }
+      })
       .join('');
     return /farm:id\r\n\$16\r\n([0-9a-f]{16})/.exec(log)?.[1] ?? null;
   }

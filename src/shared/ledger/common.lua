@@ -265,6 +265,18 @@ local function same_server()
   return not known or known == server_id()
 end
 
+-- A shard with the ledger's next groups is in the store: they leave the stream, and the groups that refill degenerate ones of
+-- them (`refills`, from `first` on) are called for. False if these are not the next ones.
+local function commit_shard(number, from, to, link, refills, first)
+  if run_field('shards') ~= number or int(run_field('committed')) + 1 ~= int(from) or int(to) > int(run_field('closed')) then return false end
+  redis.call('HSET', RUN, 'shards', int(number) + 1, 'committed', to, 'link', link)
+  redis.call('HDEL', RUN, 'fixed_to')
+  if #refills >= first then redis.call('HINCRBY', RUN, 'spares', #refills - first + 1) end
+  for i = first, #refills do redis.call('ZADD', K .. ':spares', refills[i], refills[i]) end
+  redis.call('XTRIM', K .. ':out', 'MINID', (int(to) + 1) .. '-0')
+  return true
+end
+
 -- The run was paused now, for its reason. A pause lasts until something is accepted: one that is tried again and comes back is the same.
 local function pause_began()
   if run_field('paused_at') ~= run_field('accepted') then redis.call('HSET', RUN, 'paused_at', run_field('accepted'), 'paused_since', now()) end

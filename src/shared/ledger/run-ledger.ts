@@ -33,6 +33,7 @@ const SET_FIELD = defineScript('set-field', { allowOom: true });
 const CLOSE_OPEN = defineScript('close-open', { allowOom: true });
 const FIX_SHARD = defineScript('fix-shard', { allowOom: true });
 const COMMIT = defineScript('commit', { allowOom: true });
+const CATCH_UP = defineScript('catch-up', { allowOom: true });
 
 export type RunState = 'running' | 'paused' | 'done' | 'cancelled' | 'stopped';
 
@@ -281,6 +282,15 @@ export class RunLedger {
   }): Promise<'committed' | 'superseded'> {
     const args = [shard.number, shard.from, shard.to, shard.link, this.fixedOn, ...(shard.refills ?? [])];
     return (await COMMIT.call(this.redis, this.run, args)) as 'committed' | 'superseded';
+  }
+
+  /** Commits a shard that the store has, with the groups that `server`'s ledger has next. False if it is not so any more. */
+  async catchUp(
+    server: string,
+    shard: { number: number; from: number; to: number; link: string; refills: readonly number[] },
+  ): Promise<boolean> {
+    const args = [shard.number, shard.from, shard.to, shard.link, server, ...shard.refills];
+    return (await CATCH_UP.call(this.redis, this.run, args)) === 1;
   }
 
   /** Closed groups `from`..`to` that are still in the stream, in order. */

@@ -57,7 +57,8 @@ export async function committedShards(store: Store, run: string): Promise<ShardR
   return parsed.manifest.shards.map((s) => ({ number: s.number, from: s.from_seq, to: s.to_seq, sha256: s.sha256 }));
 }
 
-async function shardLines(store: Store, run: string, shard: ShardRange): Promise<string[]> {
+/** The records of one shard, in the order of their seq. Throws FarmError where it is not what it was promised to be. */
+export async function shardLines(store: Store, run: string, shard: ShardRange): Promise<string[]> {
   const key = shardKey(run, shard.number, shard.sha256);
   const bytes = await store.get(key);
   if (bytes === null) throw broken(store, key, 'is not there');

@@ -2,13 +2,15 @@
 
 import { objectKey, sha256 } from '../../shared/claim.ts';
 import { FarmError } from '../../shared/errors.ts';
+import type { RunIdentity } from '../../shared/group.ts';
 import { parseJson } from '../../shared/json/json.ts';
 import { isMap, type ValueMap } from '../../shared/json/value.ts';
 import { allClosed } from '../../shared/ledger/planned-groups.ts';
-import { reconcile } from '../../shared/ledger/reconcile.ts';
+import { followStore, reconcile } from '../../shared/ledger/reconcile.ts';
 import { RedisChanged, type RunLedger } from '../../shared/ledger/run-ledger.ts';
 import type { Log } from '../../shared/log.ts';
 import { surveyShards } from '../../shared/store/shard-survey.ts';
+import type { Store } from '../../shared/store/store.ts';
 import type { KnownRun } from '../runs.ts';
 import { type Collected, collectShard } from './collector.ts';
 import { finishRun } from './finish.ts';
@@ -45,7 +47,7 @@ export async function collectRun(
   for (;;) {
     const collected = await collectShard(known.store, ledger, identity, bounds).catch((error: unknown) => error);
     if (!isCollected(collected)) {
-      if (await followsStore(ledger, known, log, collected)) return 'open';
+      if (await followsStore(ledger, known.store, identity, log, collected)) return 'open';
       throw collected;
     }
     if (collected.kind === 'idle') break;
@@ -77,16 +79,23 @@ function isCollected(answer: unknown): answer is Collected {
 }
 
 /** A Redis that lost writes while the run goes on: groups in committed shards win, what closed beyond them is begun anew. */
-async function followsStore(ledger: RunLedger, known: KnownRun, log: Log, error: unknown): Promise<boolean> {
-  if (error instanceof RedisChanged) return await reconcile(ledger, known.store, known.settings.incarnation, log);
+async function followsStore(
+  ledger: RunLedger,
+  store: Store,
+  identity: RunIdentity,
+  log: Log,
+  error: unknown,
+): Promise<boolean> {
+  if (error instanceof RedisChanged) return await reconcile(ledger, store, identity, log);
   if (!(error instanceof FarmError) || error.code !== 'ledger_behind_store') return false;
-  const { shards } = await surveyShards(known.store, ledger.run);
-  if (!(await ledger.adopt(shards))) return false;
-  log.warn(
-    { run: ledger.run, shards: shards.length, error: error.message },
-    'Redis has lost writes: the ledger follows the store',
-  );
-  return true;
+  const { shards } = await surveyShards(store, identity.run);
+  const followed = await followStore(ledger, store, identity, shards);
+  if (followed === 'adopted')
+    log.warn(
+      { run: identity.run, shards: shards.length, error: error.message },
+      'Redis has lost writes: the ledger follows the store',
+    );
+  return followed !== 'even';
 }
 
 async function readDocument({

@@ -75,6 +75,7 @@ describe.each([
       ['close open', () => ledger.closeOpen(10)],
       ['fix a shard', () => ledger.fixShard({ most: 1, least: 1, final: true })],
       ['commit', () => ledger.commit({ number: 0, from: 1, to: 1, link: 'l' })],
+      ['catch up', () => ledger.catchUp('x', { number: 0, from: 1, to: 1, link: 'l', refills: [] })],
       ['reconciled', () => ledger.reconciled('x')],
       ['begin', () => worker.begin({ run, group: 0, member: 0 }, 'rollout')],
       ['beat', () => worker.beat(run, [{ group: 0, member: 0, token: attempt.token, phase: 'x' }])],
