@@ -223,6 +223,44 @@ describe('an image', () => {
     });
   });
 
+  test.each([
+    '',
+    '/',
+    'x//y',
+    '//x/y',
+    'x/../y',
+    '..',
+    'X',
+    'x:',
+    'x@',
+    'x?y=1',
+    'x#y',
+    'x%2fy',
+    'x\ny',
+    'x y',
+    'ü',
+    '\0',
+    '<none>',
+    'x'.repeat(600),
+  ])('of a name that none can have is refused by that name (%j)', async (name) => {
+    await expect(driver.prepare(name)).rejects.toMatchObject({
+      code: 'image_unusable',
+      exit: 3,
+      message: expect.stringContaining(JSON.stringify(name.slice(0, 100))),
+      hint: expect.stringContaining('docker images'),
+    });
+    await expect(driver.open({ ...LIMITS, image: name }, LABELS, never)).rejects.toMatchObject({ phase: 'start' });
+  });
+
+  test('of a name that none has is refused with how to get it', async () => {
+    for (const name of ['x', 'json', 'x/json', 'localhost:1/x:y', 'a'.repeat(64), `sha256:${'0'.repeat(64)}`])
+      await expect(driver.prepare(name)).rejects.toMatchObject({
+        code: 'image_missing',
+        exit: 3,
+        hint: expect.stringContaining(name),
+      });
+  });
+
   test('for another machine is refused before anything starts', async () => {
     for (const [architecture, os] of [
       [process.arch === 'arm64' ? 'amd64' : 'arm64', 'linux'],

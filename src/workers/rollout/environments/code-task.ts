@@ -16,6 +16,7 @@ import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
 import { layFiles, safePath } from '../../../shared/safe-path.ts';
 import { type Box, type BoxLost, type Command, GRADE_LEVELS, type GradeLevel } from '../../../shared/sandbox.ts';
 import { checkShape } from '../../../shared/spec/check-shape.ts';
+import { ADDED_NAME_BYTES, nameBytes } from '../../../shared/spec/file-names.ts';
 import { clearOf } from '../sandbox/grading.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
 import { fencedBlock } from './fenced-block.ts';
@@ -170,7 +171,11 @@ export class CodeTaskEnvironment implements Environment {
       bytes += path.length + (typeof content === 'string' ? Buffer.byteLength(content) : 0);
     }
     const allowed = bytesOf(this.initial()) + GROWTH_BYTES;
-    return bytes > allowed ? `the files would hold ${bytes} bytes, more than the ${allowed} allowed` : null;
+    if (bytes > allowed) return `the files would hold ${bytes} bytes, more than the ${allowed} allowed`;
+    const added = nameBytes([...files.keys()].filter((path) => !this.initial().has(path)));
+    return added > ADDED_NAME_BYTES
+      ? `the names of added files would have ${added} bytes, more than the ${ADDED_NAME_BYTES} allowed`
+      : null;
   }
 
   private statement(): string {
