@@ -1,7 +1,7 @@
 // Images that are not like ours: what they lack, what they bring, what they are not for. Each is made here, by
 // `docker import`, and removed; each either makes a box that works or is refused with a reason.
 
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -220,6 +220,62 @@ describe('an image', () => {
       code: 'image_unusable',
       exit: 3,
       message: expect.stringContaining(`/${name} is no folder`),
+    });
+  });
+
+  test.each([
+    ['a folder', (at: string) => mkdirSync(at)],
+    ['a pipe', (at: string) => execFileSync('mkfifo', [at])],
+    [
+      'a link to a pipe',
+      (at: string) => {
+        execFileSync('mkfifo', [`${at}.d`]);
+        symlinkSync(`${path.basename(at)}.d`, at);
+      },
+    ],
+    ['a link to itself', (at: string) => symlinkSync(path.basename(at), at)],
+  ])('with %s where the engine reads who is who is refused before anything starts', async (_, lay) => {
+    for (const name of ['passwd', 'group']) {
+      const image = await imageOf((root) => {
+        mkdirSync(path.join(root, 'etc'));
+        lay(path.join(root, 'etc', name));
+      });
+      await expect(driver.prepare(image)).rejects.toMatchObject({
+        code: 'image_unusable',
+        exit: 3,
+        message: expect.stringMatching(new RegExp(`"${image}" cannot be made fit for boxes \\(look.* /etc/${name}`)),
+      });
+    }
+  });
+
+  test.each<[string, (at: string) => void]>([
+    ['no text', (at) => writeFileSync(at, Buffer.alloc(100_000, '\xff:\0\n', 'latin1'))],
+    [
+      'a link to a file',
+      (at) => {
+        writeFileSync(`${at}.d`, 'root:x:0:0::/:/bin/tool\n');
+        symlinkSync(`/etc/${path.basename(at)}.d`, at);
+      },
+    ],
+    ['a link to nothing', (at) => symlinkSync('/not/there', at)],
+    ['closed to everybody', (at) => writeFileSync(at, '', { mode: 0 })],
+  ])('with %s where the engine reads who is who makes a box', async (_, lay) => {
+    const image = await imageOf((root) => {
+      mkdirSync(path.join(root, 'etc'));
+      for (const name of ['passwd', 'group']) lay(path.join(root, 'etc', name));
+    });
+    await within(image, (box) => expectWhole(box));
+  });
+
+  test('that the engine cannot start is named, with what the engine says', async () => {
+    const image = await imageOf((root) => {
+      mkdirSync(path.join(root, 'etc'));
+      writeFileSync(path.join(root, 'etc', 'passwd'), 'x'.repeat(100_000));
+    });
+    await expect(driver.open({ ...LIMITS, image }, LABELS, never)).rejects.toMatchObject({
+      phase: 'start',
+      signature: 'start:start',
+      message: expect.stringMatching(new RegExp(`^no box of the image "${image}": start: .*too long`)),
     });
   });
 

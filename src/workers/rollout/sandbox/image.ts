@@ -13,6 +13,8 @@ import { DEFAULT_PATH } from './launch.ts';
 const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
 /** Mounted over in every box. */
 const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm', '/judge', '/farm'];
+/** The engine reads them at each start: it would wait for ever in a pipe. */
+const READ_FILES = ['/etc/passwd', '/etc/group'];
 const RUNNER_PATH = '/.rollout-farm-runner';
 
 export interface BoxImage {
@@ -106,6 +108,7 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
       path: RUNNER_PATH,
       tag,
       folders: BOX_FOLDERS,
+      files: READ_FILES,
       changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
     });
   } catch (error) {
