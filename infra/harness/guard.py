@@ -25,6 +25,10 @@ _TRUSTED = (sys.base_prefix + "/", "/farm/", "<frozen")
 
 # Of the standard library: who runs text that stands in annotations and in settings. The candidate's have whatever it likes there.
 _RUNNING = ("/typing.py", "/inspect.py", "/annotationlib.py", "/logging/config.py")
+# And who runs text that it is handed, as `exec` does.
+_HANDED = ("/timeit.py", "/code.py", "/bdb.py", "/profile.py", "/cProfile.py", "/trace.py")
+# The frame that `timeit` puts around a function.
+_TIMED = ("_stmt", "_setup")
 _NAMING = ("LOAD_", "RETURN_", "BINARY_", "BUILD_", "LIST_EXTEND", "SET_UPDATE", "RESUME", "CACHE", "NOP", "COPY_FREE", "TO_BOOL")
 
 
@@ -89,11 +93,11 @@ class Guard:
         caller = sys._getframe(2).f_code.co_filename
         if not name.startswith("<frozen") and caller.endswith(_RUNNING) and not _is_only_named(code):
             raise self._judge.refuse("an annotation, or a setting, that is more than a name")
-        if name.startswith("<frozen") or caller not in self._own:
+        if name.startswith("<frozen") or caller not in self._own and not caller.endswith(_HANDED):
             return
         for mark in _marks(code):
             for used in mark[2]:
-                if (used in _LEADING or used.startswith("_")) and not self._judge.mentioned(used):
+                if (used in _LEADING or used.startswith("_") and used not in _TIMED) and not self._judge.mentioned(used):
                     raise self._judge.refuse("text that the check runs and that asks for %s" % used)
 
     def _is_own_example(self, source: Any) -> bool:

@@ -34,6 +34,8 @@ class Hooks:
             "tempfile": self._tempfile,
             "dataclasses": self._dataclasses,
             "logging.config": self._logging_config,
+            "contextlib": self._contextlib,
+            "asyncio.unix_events": self._asyncio,
             "multiprocessing.context": self._pools,
             "concurrent.futures.process": self._executor,
         }
@@ -148,6 +150,31 @@ class Hooks:
                 return _plain(value, *rest, **more)
 
             setattr(dataclasses, name, asked)
+
+    def _contextlib(self, contextlib: Any) -> None:
+        """A function of the candidate's that a stack is left by may swallow what a `with` of its may, and no more."""
+        judge = self.judge
+
+        def changed(plain: Any, method: str, is_sync: bool) -> Any:
+            def push(stack: Any, exit: Any) -> Any:
+                manager = any(method in vars(base) for base in type(exit).__mro__)
+                own = id(exit) in judge.numbers and not manager
+                plain(stack, judge.leaving(exit, is_sync) if own else exit)
+                return exit
+
+            return push
+
+        for cls in (contextlib.ExitStack, contextlib.AsyncExitStack):
+            cls.push = changed(cls.push, "__exit__", True)
+        cls.push_async_exit = changed(cls.push_async_exit, "__aexit__", False)
+
+    def _asyncio(self, events: Any) -> None:
+        """It waits for children of its own, and would read any end into one that is not."""
+
+        async def refused(*_: Any, **__: Any) -> None:
+            raise self.judge.refuse("a command that asyncio starts; one by subprocess is led to the candidate's side")
+
+        events._UnixSelectorEventLoop._make_subprocess_transport = refused
 
     def _logging_config(self, config: Any) -> None:
         """Settings name what is to be called, and may be the candidate's: its own, the check's, and what logs."""

@@ -142,6 +142,23 @@ class Judge(Peer):
             self.exports.shown = shown
         return None if own and not awaited else result
 
+    def leaving(self, callback: Any, is_sync: bool) -> Any:
+        """An exit of the candidate's that is no method of a context manager."""
+        if is_sync:
+            return lambda *raised: self.leave(raised, lambda: callback(*raised))
+
+        async def left(*raised: Any) -> Any:
+            own = self.is_own_failure(raised)
+            try:
+                result = await self.leave(raised, lambda: callback(*raised), True)
+            except Exception:
+                if not own:
+                    raise
+                return None
+            return None if own else result
+
+        return left
+
     def step(self, generator: Any, action: str, value: Any) -> Any:
         if action == "send":
             return self.request("step", generator, action, value)

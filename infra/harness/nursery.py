@@ -70,9 +70,10 @@ def _freeze(collect: bool) -> None:
 
 
 def _refuse(control: Any, error: BaseException) -> None:
-    """Takes the message, where nobody has, so that the next one is read from its start."""
+    """Takes the message, where nobody has, so that the next one is read from its start; and keeps nothing of it."""
     try:
-        _receive(control)
+        for fd in _receive(control)[1]:
+            os.close(fd)
     finally:
         control.send(_packet(0, getattr(error, "errno", None) or 22))
 

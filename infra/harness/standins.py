@@ -27,7 +27,7 @@ _NEVER = frozenset(
     "__set_name__ __objclass__ __wrapped__ __isabstractmethod__ __abstractmethods__ __getstate__ __reduce__"
     " __array_interface__ __array_struct__ __array__ __orig_class__ __text_signature__ __signature__ __traceback__"
     " __cause__ __context__ __notes__ __suppress_context__ __mro_entries__ __class_getitem__ __init_subclass__"
-    " __instancecheck__ __subclasscheck__ _fields __wrapped__ __partialmethod__ __post_init__".split()
+    " __instancecheck__ __subclasscheck__ _fields __wrapped__ __partialmethod__ __post_init__ __exit__ __aexit__".split()
 )
 
 

@@ -70,7 +70,7 @@ uint64_t counter(int which);              // the cgroup's own counts
 enum { OOM_KILLS = 0, PIDS_REFUSED = 1 };
 
 // run.c: a command, or a grade that the nursery has forked, from its start to its answer
-enum cause { EXITED, SIGNALLED, TIMED_OUT, NOT_STARTED, ABORTED };
+enum cause { EXITED, SIGNALLED, TIMED_OUT, NOT_STARTED, ABORTED, NO_ROOM };  // NO_ROOM: the machine has no process or pipe for it
 enum { OUT = 0, ERR = 1, RESULT = 2, OUTPUTS = 3, MAX_RESULT = 64 << 10 };
 struct job {
   pid_t pid;        // its status is the answer

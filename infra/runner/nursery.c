@@ -20,7 +20,7 @@ static int control = -1, complaint = -1, ready;
 static uint8_t *asked;  // the words that it was asked for by, as they came
 static size_t asked_size;
 
-enum { START_MS = 15000, ANSWER_MS = 10000, MAX_TASK = 1 << 20 };
+enum { START_MS = 15000, ANSWER_MS = 10000, MAX_TASK = 3 << 20 };
 
 static void forget(void) {
   nursery = 0;
@@ -224,6 +224,21 @@ void prepare_nursery(const struct frame *frame) {
   free_strings(env);
 }
 
+// Why a grade does not begin: the interpreter is the image's and nothing else runs in the box, so want of room, or of time,
+// is the machine's.
+static enum cause cause_of(int error) {
+  switch (error) {
+    case ECANCELED: return ABORTED;
+    case EAGAIN:
+    case ENOMEM:
+    case ENFILE:
+    case EMFILE:
+    case ENOBUFS:
+    case ETIMEDOUT: return NO_ROOM;
+    default: return EXITED;
+  }
+}
+
 // body: u32 timeout in ms, u32 bytes kept of each stream, u8 the nursery stays, list argv, list environment, the task for it
 void run_grade(const struct frame *frame) {
   if (frame->size < 17) fatal("a broken grade frame");
@@ -267,7 +282,7 @@ void run_grade(const struct frame *frame) {
     pass_on_complaint(job.cap);
     if (!refused || !job.keep) nursery_end();
   }
-  job_run(&job, error == ECANCELED ? 0 : error, error == ECANCELED ? ABORTED : EXITED);
+  job_run(&job, error == ECANCELED ? 0 : error, cause_of(error));
   free(asking);
   free_strings(argv);
   free_strings(env);

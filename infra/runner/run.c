@@ -259,10 +259,12 @@ void run_command(const struct frame *frame) {
   const uint8_t *at = frame->body + 8, *end = frame->body + frame->size;
   char **argv = strings(&at, end), **env = strings(&at, end);
   int status[2] = {-1, -1}, error = job_pipes(&job);
-  if (argv[0] == NULL) error = EINVAL;
-  else if (error == 0 && pipe2(status, O_CLOEXEC) != 0) error = errno;
+  if (error == 0 && pipe2(status, O_CLOEXEC) != 0) error = errno;
   job.start = now_us();
-  if (error == 0 && (job.pid = fork()) < 0) error = errno;
+  // nothing else runs in the box: what is refused here is never the command's doing
+  if (error == 0 && argv[0] != NULL && (job.pid = fork()) < 0) error = errno;
+  enum cause cause = error == 0 ? EXITED : NO_ROOM;
+  if (error == 0 && argv[0] == NULL) error = EINVAL;
   if (error == 0 && job.pid == 0) child(argv, env, job.in[0], job.out[OUT][1], job.out[ERR][1], status[1]);
   shut(&status[1]);
   if (error == 0) {
@@ -272,7 +274,7 @@ void run_command(const struct frame *frame) {
     if (size != sizeof error) error = 0;
   }
   shut(&status[0]);
-  job_run(&job, error, EXITED);
+  job_run(&job, error, cause);
   free_strings(argv);
   free_strings(env);
 }

@@ -1,7 +1,8 @@
 // Grades in a container box: two users that cannot reach each other, an interpreter that serves them and is reached by
 // neither, nothing of either left behind, and a harness that fails is never a low grade.
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Box, BoxLost, type Check } from '../../src/shared/sandbox.ts';
@@ -353,6 +354,79 @@ print(sys.implementation.cache_tag, bytes(b._code_to_hash_pyc(code, b'x' * 8, Fa
   });
 });
 
+describe('a grade that a box cannot be told of', () => {
+  const driver = createDockerDriver({ dockerHost: null });
+  afterAll(() => driver.close());
+  const many = Array.from({ length: 40_000 }, (_, i) => `${'n'.repeat(100)}${i}`);
+
+  test.each<[string, Partial<Check>]>([
+    ['names of files', { files: new Map(many.map((name) => [name, Buffer.alloc(0)])) }],
+    ['names of hidden files', { hidden: new Map(many.map((name) => [name, Buffer.alloc(0)])) }],
+    ['names of functions', { task: { functions: many, names: [], withheld: [] } }],
+    ['arguments', { argv: ['check.py', ...many.slice(0, 20_000)], own: many.slice(0, 15_000) }],
+  ])('for its %s is refused before the box hears of it', async (_, over) => {
+    const box = await driver.open(LIMITS, LABELS, never);
+    const seen = graded(await box.grade(checkOf(DOUBLE, over)));
+    expect(seen).toMatchObject({ cause: 'launch', passed: false, launchError: { code: 'E2BIG' } });
+    expect(seen.launchError?.message).toMatch(/ \d+ bytes long; allowed: 3145728$/);
+    expect((await graded(await box.grade(checkOf(DOUBLE)))).passed).toBe(true);
+    await box.close();
+  });
+});
+
+describe('a machine without room for a process', () => {
+  const driver = createDockerDriver({ dockerHost: null });
+  afterAll(() => driver.close());
+  /** `most` processes in the box, the runner among them. */
+  async function within(most: number): Promise<{ box: Box; allow(more: number): void }> {
+    const box = await driver.open(LIMITS, { ...LABELS, farm: `${LABELS.farm}-room` }, never);
+    const [id] = await containersOf(`${LABELS.farm}-room`);
+    const allow = (count: number): void =>
+      void execFileSync('docker', ['update', '--pids-limit', String(count), id as string]);
+    allow(most);
+    return { box, allow };
+  }
+  const LOST = { phase: 'start', blame: 'engine', message: expect.stringContaining('EAGAIN') };
+
+  test.each([
+    ['the interpreter', 1, false],
+    ['the interpreter that is kept', 1, true],
+    ['the candidate', 2, false],
+    ['the candidate, by one that is kept', 2, true],
+    ['the judge, by one that is kept', 3, true],
+  ])('loses the box of a grade for want of %s, and blames nobody', async (_, most, recycled) => {
+    const { box } = await within(most);
+    await expect(box.grade(checkOf(DOUBLE), recycled)).rejects.toBeInstanceOf(BoxLost);
+    await expect(box.grade(checkOf(DOUBLE), recycled)).rejects.toMatchObject(LOST);
+    await box.close();
+  });
+
+  test('loses the box of a command, which is no launch error of the command', async () => {
+    const { box } = await within(1);
+    await expect(run(box, ['true'])).rejects.toMatchObject(LOST);
+    await box.close();
+  });
+
+  test('leaves no descriptor in the interpreter that is kept', async () => {
+    const { box, allow } = await within(128);
+    expect(graded(await box.grade(checkOf(DOUBLE), true)).passed).toBe(true);
+    const [id] = await containersOf(`${LABELS.farm}-room`);
+    const [pid] = await pidsIn(id as string, 'main.py');
+    const open = (): string[] => readdirSync(`/proc/${pid}/fd`).sort();
+    const before = open();
+    for (const most of [2, 3])
+      for (let turn = 0; turn < 3; turn += 1) {
+        allow(most);
+        await expect(box.grade(checkOf(DOUBLE), true)).rejects.toMatchObject(LOST);
+      }
+    expect(open()).toEqual(before);
+    allow(128);
+    expect(graded(await box.grade(checkOf(DOUBLE), true)).passed).toBe(true);
+    expect(await pidsIn(id as string, 'main.py')).toEqual([pid]);
+    await box.close();
+  });
+});
+
 describe('a harness that fails', () => {
   const folders: string[] = [];
   const drivers: ReturnType<typeof createDockerDriver>[] = [];
@@ -386,12 +460,23 @@ while len(data) < 4 or len(data) < 4 + struct.unpack('<I', data[:4])[0]:
     expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
   });
 
-  test('to take its task is a launch error with its reason', async () => {
+  test('to be ready or to answer in time is a box lost, for want of time', async () => {
+    for (const main of ['import time\ntime.sleep(60)', `${READY}\ntime.sleep(60)`]) {
+      const slow = await boxWith(main);
+      await expect(slow.grade(checkOf(DOUBLE))).rejects.toMatchObject({ phase: 'start', signature: 'start:ETIMEDOUT' });
+    }
+  });
+
+  test('to take its task is a launch error with its reason, for want of room a box lost', async () => {
     const box = await boxWith(`${READY}\ncontrol.sendall(struct.pack('<II', 0, 2))\ntime.sleep(60)`);
     expect(graded(await box.grade(checkOf(DOUBLE)))).toMatchObject({
       cause: 'launch',
       launchError: { code: 'ENOENT' },
     });
+    for (const errno of [11, 12, 23, 24]) {
+      const short = await boxWith(`${READY}\ncontrol.sendall(struct.pack('<II', 0, ${errno}))\ntime.sleep(60)`);
+      await expect(short.grade(checkOf(DOUBLE))).rejects.toMatchObject({ phase: 'start', blame: 'engine' });
+    }
     const silent = await boxWith(`${READY}\nraise SystemExit('gone')`);
     expect(graded(await silent.grade(checkOf(DOUBLE)))).toMatchObject({
       cause: 'launch',

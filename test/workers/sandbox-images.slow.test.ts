@@ -1,7 +1,7 @@
 // Images that are not like ours: what they lack, what they bring, what they are not for. Each is made here, by
 // `docker import`, and removed; each either makes a box that works or is refused with a reason.
 
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,6 +18,9 @@ import { bytes, LABELS, LIMITS, python, run } from './sandbox-contract.ts';
 const never = new AbortController().signal;
 const exec = promisify(execFile);
 const docker = async (...args: string[]) => (await exec('docker', args)).stdout.trim();
+
+const makePipe = (at: string): void =>
+  void execFileSync('python3', ['-c', 'import os, sys; os.mkfifo(sys.argv[1])', at]);
 
 /** All that some images have: says its arguments, writes a file, forks. */
 const TOOL = `
@@ -221,6 +224,100 @@ describe('an image', () => {
       exit: 3,
       message: expect.stringContaining(`/${name} is no folder`),
     });
+  });
+
+  test.each([
+    ['a folder', (at: string) => mkdirSync(at)],
+    ['a pipe', (at: string) => makePipe(at)],
+    [
+      'a link to a pipe',
+      (at: string) => {
+        makePipe(`${at}.d`);
+        symlinkSync(`${path.basename(at)}.d`, at);
+      },
+    ],
+    ['a link to itself', (at: string) => symlinkSync(path.basename(at), at)],
+  ])('with %s where the engine reads who is who is refused before anything starts', async (_, lay) => {
+    for (const name of ['passwd', 'group']) {
+      const image = await imageOf((root) => {
+        mkdirSync(path.join(root, 'etc'));
+        lay(path.join(root, 'etc', name));
+      });
+      await expect(driver.prepare(image)).rejects.toMatchObject({
+        code: 'image_unusable',
+        exit: 3,
+        message: expect.stringMatching(new RegExp(`"${image}" cannot be made fit for boxes \\(look.* /etc/${name}`)),
+      });
+    }
+  });
+
+  test.each<[string, (at: string) => void]>([
+    ['no text', (at) => writeFileSync(at, Buffer.alloc(100_000, '\xff:\0\n', 'latin1'))],
+    [
+      'a link to a file',
+      (at) => {
+        writeFileSync(`${at}.d`, 'root:x:0:0::/:/bin/tool\n');
+        symlinkSync(`/etc/${path.basename(at)}.d`, at);
+      },
+    ],
+    ['a link to nothing', (at) => symlinkSync('/not/there', at)],
+    ['closed to everybody', (at) => writeFileSync(at, '', { mode: 0 })],
+  ])('with %s where the engine reads who is who makes a box', async (_, lay) => {
+    const image = await imageOf((root) => {
+      mkdirSync(path.join(root, 'etc'));
+      for (const name of ['passwd', 'group']) lay(path.join(root, 'etc', name));
+    });
+    await within(image, (box) => expectWhole(box));
+  });
+
+  test('that the engine cannot start is named, with what the engine says', async () => {
+    const image = await imageOf((root) => {
+      mkdirSync(path.join(root, 'etc'));
+      writeFileSync(path.join(root, 'etc', 'passwd'), 'x'.repeat(100_000));
+    });
+    await expect(driver.open({ ...LIMITS, image }, LABELS, never)).rejects.toMatchObject({
+      phase: 'start',
+      signature: 'start:start',
+      message: expect.stringMatching(new RegExp(`^no box of the image "${image}": start: .*too long`)),
+    });
+  });
+
+  test.each([
+    '',
+    '/',
+    'x//y',
+    '//x/y',
+    'x/../y',
+    '..',
+    'X',
+    'x:',
+    'x@',
+    'x?y=1',
+    'x#y',
+    'x%2fy',
+    'x\ny',
+    'x y',
+    'ü',
+    '\0',
+    '<none>',
+    'x'.repeat(600),
+  ])('of a name that none can have is refused by that name (%j)', async (name) => {
+    await expect(driver.prepare(name)).rejects.toMatchObject({
+      code: 'image_unusable',
+      exit: 3,
+      message: expect.stringContaining(JSON.stringify(name.slice(0, 100))),
+      hint: expect.stringContaining('docker images'),
+    });
+    await expect(driver.open({ ...LIMITS, image: name }, LABELS, never)).rejects.toMatchObject({ phase: 'start' });
+  });
+
+  test('of a name that none has is refused with how to get it', async () => {
+    for (const name of ['x', 'json', 'x/json', 'localhost:1/x:y', 'a'.repeat(64), `sha256:${'0'.repeat(64)}`])
+      await expect(driver.prepare(name)).rejects.toMatchObject({
+        code: 'image_missing',
+        exit: 3,
+        hint: expect.stringContaining(name),
+      });
   });
 
   test('for another machine is refused before anything starts', async () => {

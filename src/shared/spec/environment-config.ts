@@ -25,6 +25,7 @@ import {
   someFiles,
   writableFiles,
 } from './config-fields.ts';
+import { nameBytes, TASK_NAME_BYTES } from './file-names.ts';
 import { checkGoal } from './goal.ts';
 
 export interface EnvironmentConfig {
@@ -197,6 +198,20 @@ function checkBounds(config: ValueMap, problems: Problem[]): void {
   }
 }
 
+/** A check by its exit status alone is told no names. */
+function checkNames(config: ValueMap, problems: Problem[]): void {
+  if (problems.length > 0) return;
+  const check = resolveCheck(config.get('check') as ValueMap);
+  if (check.get('kind') === 'exit') return;
+  const own = nameBytes((config.get('files') as ValueMap).keys());
+  const hidden = nameBytes((check.get('files') as ValueMap).keys());
+  if (own + hidden > TASK_NAME_BYTES)
+    problems.push({
+      path: own > hidden ? 'config.files' : 'config.check.files',
+      message: `the names of the task's files have ${own} bytes, those of the check's ${hidden}; allowed are ${TASK_NAME_BYTES} in all`,
+    });
+}
+
 export const ENVIRONMENT_CONFIGS: ReadonlyMap<string, EnvironmentConfig> = new Map([
   define('guess', GUESS, { usesSandbox: false, more: checkBounds }),
   define('sql-task', SQL_TASK, { usesSandbox: true }),
@@ -211,6 +226,7 @@ export const ENVIRONMENT_CONFIGS: ReadonlyMap<string, EnvironmentConfig> = new M
   }),
   define('code-task', CODE_TASK, {
     usesSandbox: true,
+    more: checkNames,
     resolve: (filled) => filled.set('check', resolveCheck(filled.get('check') as ValueMap)),
   }),
   define('terminal', TERMINAL, { usesSandbox: true }),

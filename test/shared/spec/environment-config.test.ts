@@ -127,6 +127,25 @@ describe('the config of', () => {
       expect(kindOf({ command: ['python3', 'check.py'], files, kind })).toBe(kind);
   });
 
+  it.each<[string, string, { files?: number; hidden?: number; letter?: string }]>([
+    ['of the task', 'config.files', { files: 6_000 }],
+    ['of the check', 'config.check.files', { hidden: 6_000 }],
+    ['of both together', 'config.files', { files: 3_100, hidden: 2_900 }],
+    ['that JSON makes longer', 'config.files', { files: 1_000, letter: '\u0001' }],
+  ])(
+    'code-task refuses more names %s than a judge can be told',
+    (_, field, { files = 1, hidden = 0, letter = 'n' }) => {
+      const named = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, i) => [`${letter.repeat(100)}${i}`, '']));
+      const of = (check: object) => problems('code-task', { files: named(files), task: 't', check });
+      const check = { command: ['python3', 'check.py'], files: { 'check.py': '', ...named(hidden) } };
+      expect(of(check)).toEqual([
+        expect.stringMatching(new RegExp(`^${field}: the names .* \\d+ bytes.* allowed are 524288 in all$`)),
+      ]);
+      expect(of({ ...check, kind: 'exit' })).toEqual([]);
+    },
+  );
+
   it('code-task refuses a kind that its command cannot have, and a prepared interpreter for none', () => {
     const files = { 'check.py': '' };
     const of = (check: object) => problems('code-task', { files: { 'a.py': '' }, task: 't', check });

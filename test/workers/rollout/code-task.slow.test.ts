@@ -17,12 +17,13 @@ const driver = createDockerDriver({ dockerHost: null });
 const BARE = `rollout-farm/runner:${runnerHash()}`;
 let box: Box;
 let bare: Box;
+let small: Box;
 beforeAll(async () => {
-  const open = async (image: string) => {
+  const open = async (image: string, tmpfsMb = LIMITS.tmpfsMb) => {
     await driver.prepare(image);
-    return driver.open({ ...LIMITS, image }, LABELS, new AbortController().signal);
+    return driver.open({ ...LIMITS, image, tmpfsMb }, LABELS, new AbortController().signal);
   };
-  [box, bare] = [await open(LIMITS.image), await open(BARE)];
+  [box, bare, small] = [await open(LIMITS.image), await open(BARE), await open(LIMITS.image, 8)];
 });
 afterAll(() => driver.close());
 
@@ -97,6 +98,40 @@ describe('the reward of a code task', () => {
     ['./run-check', mapOf({ 'run-check': '#!/no/such/interpreter\n' })],
   ])('is low where a file of the agent’s was to be the program %s', async (program, action) => {
     expect(await play({ command: [program] }, [action])).toMatchObject({ status: 'completed', totalReward: -0.1 });
+  });
+
+  const large = (count: number, bytes: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`data/${i}`, 'x'.repeat(bytes)]));
+  it.each([
+    ['with more bytes than the box has', { ...FILES, ...large(9, 1 << 20) }, HIDDEN],
+    ['whose check has more bytes than that', FILES, { ...HIDDEN, ...large(9, 1 << 20) }],
+    ['with more files than the judge has room for', { ...FILES, ...large(4_200, 0) }, HIDDEN],
+    ['whose check has more files than that', FILES, { ...HIDDEN, ...large(4_200, 0) }],
+  ])('is none for a task %s, whatever is edited', async (_, files, hidden) => {
+    for (const kind of ['apart', 'in-process', 'exit']) {
+      const check = { command: ['python3', 'check.py'], files: hidden, kind };
+      const many = Object.keys({ ...files, ...hidden }).length > 4_000;
+      const episode = await playActions(environment(check, small, files), [RIGHT]);
+      if (many && kind !== 'apart') expect(episode).toMatchObject({ status: 'completed', totalReward: 1 });
+      else
+        expect(episode).toMatchObject({
+          status: 'no_result',
+          cause: 'environment_error',
+          detail: expect.stringContaining('do not fit into the box (data/'),
+        });
+    }
+  });
+
+  it.each([
+    ['apart', 'many', large(4_200, 0)],
+    ['apart', 'large', large(3, 1 << 20)],
+    ['in-process', 'large', large(5, 1 << 20)],
+    ['exit', 'large', large(5, 1 << 20)],
+  ])('is low, judged %s, where the agent’s own files are too %s', async (kind, _, added) => {
+    const check = { command: ['python3', 'check.py'], files: HIDDEN, kind };
+    const one = environment(check, small, { ...FILES, old: 'x'.repeat(4 << 20) });
+    const episode = await playActions(one, [mapOf(added)]);
+    expect(episode.status === 'completed' && [episode.totalReward, episode.diagnostics]).toEqual([-0.1, ['disk']]);
   });
 
   it('says what befell a candidate that is judged apart', async () => {

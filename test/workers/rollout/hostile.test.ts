@@ -35,6 +35,9 @@ const HOSTILE: Record<string, Value> = {
   __proto__: mapOf({ __proto__x: 'x', ['__proto__']: 'y' }),
   'deep nesting': deep(),
   'mixed types': [null, true, 1.5, new Map(), []],
+  'a megabyte of names': mapOf(
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${'n'.repeat(100)}${i}`, ''])),
+  ),
   'many arguments': Array.from({ length: 300_000 }, () => 'x'),
 };
 const CONFIGS: Record<string, unknown> & { command: unknown } = {

@@ -12,12 +12,21 @@ import {
 import { parseJson } from '../../../shared/json/json.ts';
 import { compareCodePoints, isMap, mapOf, type Value, type ValueMap } from '../../../shared/json/value.ts';
 import type { Diagnostic } from '../../../shared/outcome.ts';
-import { repr, surrogateFault, typeName } from '../../../shared/python/text.ts';
+import { surrogateFault } from '../../../shared/python/text.ts';
 import { layFiles, safePath } from '../../../shared/safe-path.ts';
-import { type Box, type BoxLost, type Command, GRADE_LEVELS, type GradeLevel } from '../../../shared/sandbox.ts';
+import {
+  type Box,
+  type BoxLost,
+  type Check,
+  type Command,
+  GRADE_LEVELS,
+  type GradeLevel,
+} from '../../../shared/sandbox.ts';
 import { checkShape } from '../../../shared/spec/check-shape.ts';
+import { ADDED_NAME_BYTES, nameBytes } from '../../../shared/spec/file-names.ts';
 import { clearOf } from '../sandbox/grading.ts';
 import { diagnosticsOf, stepLimit } from './box-command.ts';
+import { editsOf } from './edits.ts';
 import { fencedBlock } from './fenced-block.ts';
 import { lostBoxStep, missedStep } from './missed-step.ts';
 import { filesDigest } from './state-digest.ts';
@@ -107,9 +116,9 @@ export class CodeTaskEnvironment implements Environment {
     const shape = checkShape(check);
     if (check.get('kind') === 'exit' || shape.level === 'exit') {
       const files = clearOf(laid.files, [...own.files.keys()], new Set(owned));
-      return this.gradeByExit(box, check, new Map([...files, ...own.files]));
+      return this.gradeByExit(box, check, files, own.files);
     }
-    const grade = await box.grade({
+    const asked: Check = {
       kind: check.get('kind') as 'apart' | 'in-process',
       interpreter: shape.interpreter,
       file: shape.file,
@@ -121,8 +130,14 @@ export class CodeTaskEnvironment implements Environment {
       task: taskFacts(this.statement(), this.initial() as Map<string, string>, own.files),
       warm: check.get('warm') === 'python3',
       ...this.bounds(check),
-    });
-    if (grade.status === 'not_laid') return this.notLaid(grade, grade.hidden);
+    };
+    const grade = await box.grade(asked);
+    if (grade.status === 'not_laid')
+      return this.notLaid(grade, grade.hidden, async (files) => {
+        // it is laid before it is judged: the answer to that is not wanted
+        const untouched = await box.grade({ ...asked, files, timeoutMs: 1 });
+        return untouched.status === 'graded';
+      });
     this.lower(grade.level);
     if (grade.cause === 'launch') throw new EnvironmentError(grade.launchError?.message ?? 'the check was not started');
     const diagnostics = diagnosticsOf(grade);
@@ -130,11 +145,15 @@ export class CodeTaskEnvironment implements Environment {
     return { passed: grade.passed, diagnostics };
   }
 
-  private async gradeByExit(box: Box, check: ValueMap, files: ReadonlyMap<string, Buffer>): Promise<Graded> {
+  private async gradeByExit(box: Box, check: ValueMap, files: Files, hidden: Files): Promise<Graded> {
     await box.reset();
-    const written = await box.write(files);
-    const hidden = check.get('files') as ValueMap;
-    if (!written.ok) return this.notLaid(written, [...hidden.keys()].flatMap(pathOf).includes(written.path));
+    const written = await box.write(new Map([...files, ...hidden]));
+    if (!written.ok)
+      return this.notLaid(written, hidden.has(written.path), async (untouched) => {
+        await box.reset();
+        const cleared = clearOf(untouched, [...hidden.keys()], new Set(untouched.keys()));
+        return (await box.write(new Map([...cleared, ...hidden]))).ok;
+      });
     const argv = check.get('command') as string[];
     const result = await box.run({ argv, ...this.bounds(check) });
     this.lower('exit');
@@ -154,7 +173,17 @@ export class CodeTaskEnvironment implements Environment {
     if (GRADE_LEVELS.indexOf(level) > GRADE_LEVELS.indexOf(this.grade)) this.grade = level;
   }
 
-  private notLaid(fault: { path: string; reason: string; message: string }, hidden: boolean): Graded {
+  /** `lay`: whether there is room for the task's files as they were, beside the check's. */
+  private async notLaid(
+    fault: { path: string; reason: string; message: string },
+    hidden: boolean,
+    lay: (untouched: Files) => Promise<boolean>,
+  ): Promise<Graded> {
+    const untouched = layFiles(this.initial());
+    if (fault.reason === 'disk' && !(untouched.ok && (await lay(untouched.files))))
+      throw new EnvironmentError(
+        `the files of the task and its check do not fit into the box (${fault.path}: ${fault.message}); sandbox.tmpfs_mb bounds their bytes, and 4,000 are the most for a check made apart`,
+      );
     if (hidden && fault.reason === 'other')
       throw new EnvironmentError(`the check's file ${fault.path} cannot be written: ${fault.message}`);
     const told = fault.reason === 'disk' || fault.reason === 'escape';
@@ -170,7 +199,11 @@ export class CodeTaskEnvironment implements Environment {
       bytes += path.length + (typeof content === 'string' ? Buffer.byteLength(content) : 0);
     }
     const allowed = bytesOf(this.initial()) + GROWTH_BYTES;
-    return bytes > allowed ? `the files would hold ${bytes} bytes, more than the ${allowed} allowed` : null;
+    if (bytes > allowed) return `the files would hold ${bytes} bytes, more than the ${allowed} allowed`;
+    const added = nameBytes([...files.keys()].filter((path) => !this.initial().has(path)));
+    return added > ADDED_NAME_BYTES
+      ? `the names of added files would have ${added} bytes, more than the ${ADDED_NAME_BYTES} allowed`
+      : null;
   }
 
   private statement(): string {
@@ -197,45 +230,12 @@ function pathOf(name: string): string[] {
 
 /** Whether the program of a check is a file that an edit can have made or unmade: then it is the agent's that it does not
  *  start. What the image has to have, and the check's own files, are not. */
-function couldBeTheAgents(program: string, hidden: ValueMap): boolean {
+function couldBeTheAgents(program: string, hidden: Files): boolean {
   if (!program.includes('/')) return false;
   const inside = program.startsWith('/work/') ? program.slice('/work/'.length) : program;
   const place = safePath(inside);
-  return place.ok && ![...hidden.keys()].flatMap(pathOf).includes(place.path);
+  return place.ok && !hidden.has(place.path);
 }
 
+type Files = ReadonlyMap<string, Buffer>;
 type Graded = { passed: boolean; diagnostics: Diagnostic[] };
-type Edits = { ok: true; edits: [string, Value][] } | { ok: false; error: string };
-
-/** `dict(action)`: an object, or a list of pairs (of two items, or of two characters), with text for keys. */
-function editsOf(action: Value): Edits {
-  if (isMap(action)) return { ok: true, edits: [...action] };
-  if (typeof action !== 'string' && !Array.isArray(action)) {
-    return { ok: false, error: `'${typeName(action)}' object is not iterable` };
-  }
-  if (typeof action === 'string') {
-    if (action === '') return { ok: true, edits: [] };
-    return { ok: false, error: 'dictionary update sequence element #0 has length 1; 2 is required' };
-  }
-  const edits: [string, Value][] = [];
-  for (const [i, item] of action.entries()) {
-    const pair: Value[] | null =
-      typeof item === 'string'
-        ? [...item.slice(0, 6)]
-        : Array.isArray(item)
-          ? item
-          : isMap(item)
-            ? [...item.keys()]
-            : null;
-    if (!pair) return { ok: false, error: `cannot convert dictionary update sequence element #${i} to a sequence` };
-    const length = typeof item === 'string' && item.length > 6 ? [...item].length : pair.length;
-    if (length !== 2) {
-      return { ok: false, error: `dictionary update sequence element #${i} has length ${length}; 2 is required` };
-    }
-    const [path, content] = pair as [Value, Value];
-    if (typeof path !== 'string')
-      return { ok: false, error: `a path must be text, not ${typeName(path)} ${repr(path).slice(0, 80)}` };
-    edits.push([path, content]);
-  }
-  return { ok: true, edits };
-}

@@ -7,7 +7,7 @@ import { type Ahead, type Link, runToEnd } from './box-run.ts';
 import { placePath } from './box-text.ts';
 import { byteStrings, type Frame } from './channel.ts';
 import { batchFrames, type FileOnWire, type LayFault, layFault } from './file-batch.ts';
-import { commandOf, gradeOf, type PlacedFile, placedFiles, taskFor, type Users } from './grading.ts';
+import { commandOf, gradeOf, type PlacedFile, placedFiles, TASK_BYTES, taskFor, type Users } from './grading.ts';
 import { type Harness, nurseryCommand, nurseryEnvironment } from './harness.ts';
 import { checkLaunch, errnoName, notStarted } from './launch.ts';
 
@@ -41,6 +41,13 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace, re
     candidateSignal: null,
   });
   if (launch.status === 'refused') return refused(launch.code, launch.message);
+  const token = randomBytes(16).toString('hex');
+  const task = taskFor(check, place.users, place.path, token);
+  if (task.length > TASK_BYTES)
+    return refused(
+      'E2BIG',
+      `names of files, functions and classes make the grade's task ${task.length} bytes long; allowed: ${TASK_BYTES}`,
+    );
 
   const files: PlacedFile[] = placedFiles(check);
   const wired: FileOnWire[] = [];
@@ -59,8 +66,6 @@ export async function gradeInBox(link: Link, check: Check, place: GradePlace, re
     byteStrings(nurseryCommand(check.interpreter, check.warm).map((word) => Buffer.from(word))),
     byteStrings(nurseryEnvironment(place.path).map((pair) => Buffer.from(pair))),
   ];
-  const token = randomBytes(16).toString('hex');
-  const task = taskFor(check, place.users, place.path, token);
   const prepared = new Preparation(link, place.clean, harness, nursery, wired);
   place.clean = false;
   const start = { type: 'G' as const, parts: [Buffer.of(check.warm || recycled ? 1 : 0), ...nursery, task] };

@@ -1,7 +1,7 @@
 // What runs in a box through its runner, be it a command or a grade: stdin and the frame that starts it go out, kept
 // output comes back as it is made, and the last frame says how it ended.
 
-import type { Command, CommandResult } from '../../../shared/sandbox.ts';
+import { BoxLost, type Command, type CommandResult } from '../../../shared/sandbox.ts';
 import { type Frame, u32 } from './channel.ts';
 import { errnoName, Head } from './launch.ts';
 
@@ -12,7 +12,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 const CHUNK_BYTES = 64 * 1024;
 const RESULT_BYTES = 64 * 1024;
 
-const CAUSES = ['exit', 'signal', 'timeout', 'launch', 'aborted'] as const;
+const CAUSES = ['exit', 'signal', 'timeout', 'launch', 'aborted', 'no-room'] as const;
 
 /** The way to the runner: one request at a time, and its frames. */
 export interface Link {
@@ -94,6 +94,7 @@ export async function runToEnd(
     });
     command.signal?.throwIfAborted();
     if (failed) return null;
+    if (CAUSES[end[0] ?? 0] === 'no-room') throw noRoom(end.readInt32LE(1), stderr.content());
     const candidate = end.readUInt32LE(39);
     return {
       result: resultOf(end, stdout, stderr),
@@ -106,9 +107,17 @@ export async function runToEnd(
   }
 }
 
+/** Of phase `start`: nothing of an action's was running, so that the same again is no doing of its either. */
+function noRoom(errno: number, said: Buffer): BoxLost {
+  const code = errnoName(errno);
+  const last = said.toString('utf8').trim().split('\n').at(-1);
+  const told = `the machine could not start a process in the box: ${code}${last ? `, ${last}` : ''}`;
+  return new BoxLost('start', 'engine', `start:${code}`, told);
+}
+
 function resultOf(end: Buffer, stdout: Head, stderr: Head): CommandResult {
   const cause = CAUSES[end[0] ?? 0] ?? 'exit';
-  if (cause === 'aborted') throw new Error('the command was ended without being asked to');
+  if (cause === 'aborted' || cause === 'no-room') throw new Error('the command was ended without being asked to');
   const value = end.readInt32LE(1);
   return {
     cause,

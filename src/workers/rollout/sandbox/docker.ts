@@ -184,7 +184,9 @@ class DockerDriver implements SandboxDriver {
       const hello = greeting(channel);
       const ids = [candidate, candidate, judge, judge].map((id) => u32(id));
       void channel.send('C', ...ids, u64(limits.tmpfsMb * 1024 * 1024), u64(lifetimeMs), u64(SILENCE_MS));
-      await Promise.all([this.#engine.start(name), hello]);
+      const started = this.#engine.start(name);
+      // a start that fails also ends the channel: what the engine says of it is the reason
+      await Promise.all([started, hello.catch((error) => started.then(() => Promise.reject(error as Error)))]);
       signal.throwIfAborted();
       if (this.#closed) throw new Error('the driver was closed meanwhile');
       const end = () => this.#end(name, removed, box);
@@ -207,7 +209,8 @@ class DockerDriver implements SandboxDriver {
       const step = error instanceof EngineError ? error.step : 'hello';
       // an image removed meanwhile is prepared anew for the next one
       if (error instanceof EngineError && error.status === 404) this.#images.delete(limits.image);
-      throw new BoxLost('start', 'engine', `start:${step.replaceAll(' ', '-')}`, messageOf(error), error);
+      const told = `no box of the image "${limits.image}": ${messageOf(error)}`;
+      throw new BoxLost('start', 'engine', `start:${step.replaceAll(' ', '-')}`, told, error);
     }
   }
 

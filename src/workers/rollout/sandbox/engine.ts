@@ -32,7 +32,7 @@ export interface ImageFacts {
   volumes: string[];
 }
 
-/** `base` becomes `tag` with the file `path` of `source` in it; `folders` have to be folders in it, if they are there. */
+/** `base` becomes `tag` with the file `path` of `source` in it; `folders` and `files` have to be such in it, if they are there. */
 interface Graft {
   base: string;
   source: string;
@@ -40,6 +40,7 @@ interface Graft {
   tag: string;
   changes: string[];
   folders: readonly string[];
+  files: readonly string[];
 }
 
 export interface Death {
@@ -201,7 +202,10 @@ export class DockerEngine {
     try {
       const [from, to] = [await container(plan.source), await container(plan.base)];
       for (const folder of plan.folders)
-        if (!(await isFolderOrNothing(to, folder))) throw new EngineError('look', 0, `its ${folder} is no folder`);
+        if (!isFolder((await modeOf(to, folder))?.mode ?? GO_FOLDER))
+          throw new EngineError('look', 0, `its ${folder} is no folder`);
+      for (const file of plan.files)
+        if (!(await isFileOrNothing(to, file))) throw new EngineError('look', 0, `its ${file} is no file`);
       const archive = await bounded('copy out', 15_000, from.getArchive({ path: plan.path }));
       await bounded('copy in', 30_000, to.putArchive(archive, { path: '/' }));
       const changes = [...plan.changes, `LABEL ${GRAFT_LABEL}=${plan.tag}`];
@@ -240,20 +244,37 @@ function connect(dockerHost: string | null): Docker {
   return new Docker({ ...nothing, socketPath: undefined, ...address } as Docker.DockerOptions);
 }
 
-/** Links count as what they are. */
-async function isFolderOrNothing(container: Docker.Container, path: string): Promise<boolean> {
-  const answer = await bounded('look', 15_000, container.infoArchive({ path })).catch((error: EngineError) => {
-    if (error.status === 404) return null;
-    throw error;
-  });
-  if (answer === null) return true;
+/** Links count as what they are; null: nothing is there. */
+async function modeOf(container: Docker.Container, path: string): Promise<{ mode: number; linkTarget: string } | null> {
+  const answer = await bounded(`look at ${path}`, 15_000, container.infoArchive({ path })).catch(
+    (error: EngineError) => {
+      if (error.status === 404) return null;
+      throw error;
+    },
+  );
+  if (answer === null) return null;
   const header = (answer as unknown as IncomingMessage).headers['x-docker-container-path-stat'];
-  const { mode } = JSON.parse(Buffer.from(String(header), 'base64').toString()) as { mode: number };
+  return JSON.parse(Buffer.from(String(header), 'base64').toString()) as { mode: number; linkTarget: string };
+}
+
+/** Of Go's 32 mode bits: the highest, and those of whatever is no ordinary file. */
+const GO_FOLDER = 2 ** 31;
+const GO_LINK = 2 ** 27;
+const GO_NO_FILE = GO_FOLDER + GO_LINK + 2 ** 26 + 2 ** 25 + 2 ** 24 + 2 ** 21 + 2 ** 19;
+
+function isFolder(mode: number): boolean {
   return mode >= GO_FOLDER;
 }
 
-/** The highest of Go's 32 mode bits. */
-const GO_FOLDER = 2 ** 31;
+/** Also at the end of links. */
+async function isFileOrNothing(container: Docker.Container, path: string): Promise<boolean> {
+  let found = await modeOf(container, path);
+  for (let links = 0; found !== null && (found.mode & GO_LINK) !== 0; links += 1) {
+    if (links === 40) return false;
+    found = await modeOf(container, found.linkTarget);
+  }
+  return found === null || (found.mode & GO_NO_FILE) === 0;
+}
 
 async function collect(stream: NodeJS.ReadableStream): Promise<string> {
   let text = '';

@@ -20,6 +20,8 @@ export interface Users {
   candidate: number;
 }
 
+/** What the runner takes of a task for the nursery (infra/runner/nursery.c). */
+export const TASK_BYTES = 3 * 1024 * 1024;
 /** Of the judge's result pipe; the runner keeps no more. */
 const RESULT_BYTES = 64 * 1024;
 
@@ -47,7 +49,7 @@ export function placedFiles(check: Check): PlacedFile[] {
 
 /** What a program that judges in the candidate's process reads by itself, whoever put it there. */
 const START_UP =
-  /(^|\/)(conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|(site|user)customize\.py|[^/]*\.pth|__pycache__\/.*)$/;
+  /(^|\/)(conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|pyproject\.toml|(site|user)customize\.py|[^/]*\.pth)$/;
 
 /** The agent's state of the files without what would take part in judging. */
 export function shownFiles(

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { messageOf, missingError } from '../../../shared/errors.ts';
+import { isImageName } from '../../../shared/spec/image-name.ts';
 import { type DockerEngine, EngineError, type ImageFacts } from './engine.ts';
 import { DEFAULT_PATH } from './launch.ts';
 
@@ -12,6 +13,8 @@ import { DEFAULT_PATH } from './launch.ts';
 const RUNNER_SOURCES = fileURLToPath(new URL('../../../../infra/runner/', import.meta.url));
 /** Mounted over in every box. */
 const BOX_FOLDERS = ['/work', '/tmp', '/dev/shm', '/judge', '/farm'];
+/** The engine reads them at each start: it would wait for ever in a pipe. */
+const READ_FILES = ['/etc/passwd', '/etc/group'];
 const RUNNER_PATH = '/.rollout-farm-runner';
 
 export interface BoxImage {
@@ -49,6 +52,13 @@ export function runnerHash(folder: string = RUNNER_SOURCES): string {
 }
 
 export async function prepareImage(engine: DockerEngine, image: string, runner: string): Promise<BoxImage> {
+  // it would be part of the path of a request: another request, or one to another address
+  if (!isImageName(image))
+    throw missingError(
+      'image_unusable',
+      `no image can have the name ${JSON.stringify(image.slice(0, 100))}: allowed is [HOST/]NAME[:TAG][@DIGEST] in small letters`,
+      'see `docker images` for those that there are',
+    );
   try {
     await engine.ping(5_000);
   } catch (error) {
@@ -98,6 +108,7 @@ export async function prepareImage(engine: DockerEngine, image: string, runner: 
       path: RUNNER_PATH,
       tag,
       folders: BOX_FOLDERS,
+      files: READ_FILES,
       changes: [`ENTRYPOINT ["${RUNNER_PATH}"]`, 'CMD []', 'USER 0', 'WORKDIR /', 'HEALTHCHECK NONE'],
     });
   } catch (error) {

@@ -9,7 +9,12 @@ export const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 const LAUNCH_BYTES = 3 * 1024 * 1024;
 const STDIN_BYTES = 16 * 1024 * 1024;
 
-const ERRNO_NAMES = new Map(Object.entries(constants.errno).map(([name, value]) => [value, name]));
+/** Where a number has two names, the first is the usual one (EAGAIN, not EWOULDBLOCK). */
+const ERRNO_NAMES = new Map(
+  Object.entries(constants.errno)
+    .reverse()
+    .map(([name, value]) => [value, name]),
+);
 
 export function errnoName(errno: number): string {
   return ERRNO_NAMES.get(errno) ?? `E${errno}`;
