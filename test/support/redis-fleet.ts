@@ -149,8 +149,9 @@ export class SentinelTrio extends Fleet {
     const file = path.join(folder, 'sentinel.conf');
     const lines = [
       `sentinel monitor ${this.name} ${HOST} ${masterPort} 2`,
-      `sentinel down-after-milliseconds ${this.name} 1000`,
-      `sentinel failover-timeout ${this.name} 5000`,
+      // Ten times as long may a replica have been apart from the master when that dies: else none is ever promoted.
+      `sentinel down-after-milliseconds ${this.name} 4000`,
+      `sentinel failover-timeout ${this.name} 10000`,
     ];
     writeFileSync(file, `${lines.join('\n')}\n`);
     const server = new RedisProcess(port, folder, [file, '--sentinel']);

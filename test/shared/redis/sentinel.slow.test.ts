@@ -13,8 +13,9 @@ import { until } from '../../support/until.ts';
 import { expectAccounted, succeed } from '../../support/whole-run.ts';
 
 const [SIZE, IN_FLIGHT] = [4, 8];
-/** Guesses, and between them as many groups as may be in flight whose verifier answers when the test says so. */
-const STRETCHES = { before: 80, between: 100, after: 60 };
+/** Guesses (the second stretch brings the first shard), and between them as many groups as may be in flight whose verifier
+ *  answers when the test says so. */
+const STRETCHES = { before: 60, between: 20, after: 60 };
 const HELD = IN_FLIGHT / SIZE;
 const GROUPS = STRETCHES.before + HELD + STRETCHES.between + HELD + STRETCHES.after;
 const PATIENCE = { withinMs: 120_000, everyMs: 50 };
