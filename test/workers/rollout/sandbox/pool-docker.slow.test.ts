@@ -14,7 +14,6 @@ import { createPool } from '../../../../src/workers/rollout/sandbox/pool.ts';
 import type { ShelfBounds } from '../../../../src/workers/rollout/sandbox/shelf.ts';
 import { EngineProxy } from '../../../support/engine-proxy.ts';
 import { askEngine, containersOf } from '../../../support/outside.ts';
-import { TIMED } from '../../../support/timed.ts';
 import { until } from '../../../support/until.ts';
 import { bytes, LABELS, LIMITS, python, run, sandboxContract } from '../../sandbox-contract.ts';
 import { checkOf, DOUBLE, gradeContract, graded } from '../../sandbox-grade-contract.ts';
@@ -40,37 +39,33 @@ describe('a pool over the engine', () => {
     expect(await containersOf(farm)).toEqual([]);
   });
 
-  test(
-    'gives a box at once while it holds, with its owner on the container’s labels, and leaves none',
-    TIMED,
-    async () => {
-      const pool = poolOver(null);
-      const waits: number[] = [];
-      for (let turn = 0; turn < 30; turn += 1) {
-        const asked = performance.now();
-        const box = await open(pool);
-        waits.push(performance.now() - asked);
-        expect(box.isolation).toBe('fresh');
-        expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
-        await box.close();
-        await until('one stands ready', async () => turn < 8 || (await running(farm)) > 0);
-      }
-      const late = waits.slice(10).sort((a, b) => a - b);
-      // On a quick machine in a few milliseconds; on any, in a small part of what the first had to wait for its start.
-      expect(late[Math.floor(late.length / 2)]).toBeLessThan((waits[0] as number) / 3);
-      const found = await askEngine<{ Labels: Record<string, string> }[]>(
-        `/containers/json?filters=${encodeURIComponent(JSON.stringify({ label: [`rollout-farm.farm=${farm}`] }))}`,
-      );
-      expect(found.length).toBeGreaterThan(0);
-      for (const { Labels } of found) {
-        expect(Labels['rollout-farm.worker']).toBe(LABELS.worker);
-        expect(Number(Labels['rollout-farm.expires'])).toBeGreaterThan(Date.now());
-        expect(Labels['rollout-farm.run']).toBeUndefined();
-      }
-      await pool.close();
-      expect(await containersOf(farm)).toEqual([]);
-    },
-  );
+  test('gives a box at once while it holds, with its owner on the container’s labels, and leaves none', async () => {
+    const pool = poolOver(null);
+    const waits: number[] = [];
+    for (let turn = 0; turn < 30; turn += 1) {
+      const asked = performance.now();
+      const box = await open(pool);
+      waits.push(performance.now() - asked);
+      expect(box.isolation).toBe('fresh');
+      expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
+      await box.close();
+      await until('one stands ready', async () => turn < 8 || (await running(farm)) > 0);
+    }
+    const late = waits.slice(10).sort((a, b) => a - b);
+    // On a quick machine in a few milliseconds; on any, in a small part of what the first had to wait for its start.
+    expect(late[Math.floor(late.length / 2)]).toBeLessThan((waits[0] as number) / 3);
+    const found = await askEngine<{ Labels: Record<string, string> }[]>(
+      `/containers/json?filters=${encodeURIComponent(JSON.stringify({ label: [`rollout-farm.farm=${farm}`] }))}`,
+    );
+    expect(found.length).toBeGreaterThan(0);
+    for (const { Labels } of found) {
+      expect(Labels['rollout-farm.worker']).toBe(LABELS.worker);
+      expect(Number(Labels['rollout-farm.expires'])).toBeGreaterThan(Date.now());
+      expect(Labels['rollout-farm.run']).toBeUndefined();
+    }
+    await pool.close();
+    expect(await containersOf(farm)).toEqual([]);
+  });
 
   test('hands a box on within its run: as new, and said to be so', async () => {
     const pool = poolOver(null, { ahead: 0 });
@@ -233,30 +228,26 @@ describe('a pool over the engine', () => {
       await (await slow).close();
     });
 
-    test(
-      'an engine that stands still is told by the wait’s end; boxes end themselves; afterwards all is well',
-      TIMED,
-      async () => {
-        await through({ waitMs: 3_000 });
-        const box = await open(pool);
-        proxy.silence();
-        const asked = performance.now();
-        const lost = expect(run(box, ['sleep', '300'], { timeoutMs: 300_000 })).rejects.toMatchObject({
-          blame: 'engine',
-        });
-        await expect(open(pool, { memoryMb: 300 })).rejects.toMatchObject({ phase: 'start', blame: 'engine' });
-        // Before the engine's own silence would have been told (15 s).
-        expect(performance.now() - asked).toBeLessThan(12_000);
-        expect(await pool.answers()).toBe(false);
-        await lost;
-        await gone(farm);
-        proxy.speak();
-        expect(await pool.answers()).toBe(true);
-        const next = await open(pool);
-        expect(await run(next, ['true'])).toMatchObject({ exitCode: 0 });
-        await Promise.all([box.close(), next.close()]);
-      },
-    );
+    test('an engine that stands still is told by the wait’s end; boxes end themselves; afterwards all is well', async () => {
+      await through({ waitMs: 3_000 });
+      const box = await open(pool);
+      proxy.silence();
+      const asked = performance.now();
+      const lost = expect(run(box, ['sleep', '300'], { timeoutMs: 300_000 })).rejects.toMatchObject({
+        blame: 'engine',
+      });
+      await expect(open(pool, { memoryMb: 300 })).rejects.toMatchObject({ phase: 'start', blame: 'engine' });
+      // Before the engine's own silence would have been told (15 s).
+      expect(performance.now() - asked).toBeLessThan(12_000);
+      expect(await pool.answers()).toBe(false);
+      await lost;
+      await gone(farm);
+      proxy.speak();
+      expect(await pool.answers()).toBe(true);
+      const next = await open(pool);
+      expect(await run(next, ['true'])).toMatchObject({ exitCode: 0 });
+      await Promise.all([box.close(), next.close()]);
+    });
 
     test('an image for boxes that was deleted is made again; one that is gone for good is told', async () => {
       await through({ ahead: 0 });
