@@ -146,6 +146,8 @@ async function givenBack(farm: FarmParts): Promise<void> {
   await run.ledger.reconciled(await run.ledger.server());
   const shard = await run.ledger.fixShard({ most: 1, least: 1, final: true });
   await run.ledger.commit({ number: 0, from: 1, to: 1, link: '', ...shard });
+  const server = await run.ledger.server();
+  await run.ledger.catchUp(server, { number: 9, from: 9, to: 9, link: 'x', refills: [] });
   await run.ledger.setState('cancelled');
   await until('its groups are closed', async () => (await run.status()).groups.closed === 20);
   await run.ledger.undrive('nobody');
