@@ -4,11 +4,12 @@ import type { RunStatus } from '../../src/shared/ledger/run-status.ts';
 import { type Command, TestFarm } from '../support/farm.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { slowSpec } from '../support/run-specs.ts';
+import { TIMED } from '../support/timed.ts';
 import { until } from '../support/until.ts';
 
 /** Six seconds were seen; that a lease outlives them stands beside the ledger. What the machine adds here must fit in too. */
 const STALL_MS = 4_500;
-const PATIENCE = { withinMs: 60_000 };
+const PATIENCE = { withinMs: 120_000 };
 
 function testFarm({ onTestFinished }: TestContext): TestFarm {
   const farm = new TestFarm();
@@ -35,11 +36,11 @@ async function playing(farm: TestFarm, run: string, count: number): Promise<void
 const attemptsOf = ({ stderr }: Command) => stderr.split('\n').filter((line) => line.includes('"msg":"attempt"'));
 
 describe('a worker', () => {
-  it('that stalls for seconds loses none of its members: each is played once', async (context) => {
+  it('that stalls for seconds loses none of its members: each is played once', TIMED, async (context) => {
     const farm = testFarm(context);
     const command = farm.start(
       'run',
-      slowSpec(farm, { groups: 1, size: 2, seconds: 9 }),
+      slowSpec(farm, { groups: 1, size: 2, seconds: 15 }),
       '--run-id',
       'stall',
       '--workers',
@@ -60,7 +61,7 @@ describe('a worker', () => {
 
   it('that dies under the same member again and again sets it aside as poison, with the signature of its deaths', async (context) => {
     const farm = testFarm(context);
-    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 20 });
+    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 60 });
     const command = farm.start('run', spec, '--run-id', 'poison', '--workers', '2');
     let killed: number | undefined;
     for (let death = 0; death < 3; death++) {
@@ -92,7 +93,7 @@ describe('a worker', () => {
       task_id: 'c0',
       action: ['python3', '-c', `import time; time.sleep(${seconds}); print("hello")`],
     });
-    const lines = [5, 5, 100, 5].map((seconds) => `${JSON.stringify(play(seconds))}\n`);
+    const lines = [15, 15, 100, 15].map((seconds) => `${JSON.stringify(play(seconds))}\n`);
     farm.file('plays.jsonl', lines.join(''));
     const spec = slowSpec(farm, {
       groups: 1,
@@ -138,7 +139,7 @@ describe('a worker', () => {
     const collect = farm.start('worker', 'collect');
     for (const command of [worker, collect])
       await until('it is ready', () => command.stderr.includes('"ready"'), PATIENCE);
-    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 20 });
+    const spec = slowSpec(farm, { groups: 1, size: 1, seconds: 60 });
     expect(await farm.run('run', spec, '--run-id', 'alone', '--detach')).toMatchObject({ code: 0 });
     let killed: number | undefined;
     for (let death = 0; death < 3; death++) {
@@ -180,7 +181,7 @@ describe('a worker', () => {
     const collect = farm.start('worker', 'collect');
     for (const command of [first, collect])
       await until('it is ready', () => command.stderr.includes('"ready"'), PATIENCE);
-    const spec = slowSpec(farm, { groups: 1, size: 2, seconds: 6 });
+    const spec = slowSpec(farm, { groups: 1, size: 2, seconds: 15 });
     expect(await farm.run('run', spec, '--run-id', 'orphan', '--detach')).toMatchObject({ code: 0 });
     await playing(farm, 'orphan', 2);
     const child = workerPid(farm) as number;

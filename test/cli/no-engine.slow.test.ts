@@ -38,7 +38,7 @@ afterEach(async () => {
 
 async function worker(farm: TestFarm, role: string, ...more: string[]): Promise<Command> {
   const command = farm.start('worker', role, ...more);
-  await until(`the ${role} worker is ready`, () => command.stderr.includes('"ready"'), { withinMs: 60_000 });
+  await until(`the ${role} worker is ready`, () => command.stderr.includes('"ready"'), { withinMs: 120_000 });
   return command;
 }
 
@@ -59,14 +59,14 @@ function expectBothWaysOut(ended: Ended): void {
 describe('a command on a machine without an engine', () => {
   it('has its run played by a rollout worker elsewhere, with that one’s image, and brings only a collector', async () => {
     await worker(there, 'rollout');
-    const running = here.start('run', slowSpec(here, { groups: 2, seconds: 2 }), '--run-id', 'elsewhere', '--json');
-    const brought = await until('it has brought workers', () => own().length > 0 && own(), { withinMs: 60_000 });
+    const running = here.start('run', slowSpec(here, { groups: 1, seconds: 12 }), '--run-id', 'elsewhere', '--json');
+    const brought = await until('it has brought workers', () => own().length > 0 && own(), { withinMs: 120_000 });
     const status = async (): Promise<string> => (await here.run('status', 'elsewhere', '--json')).stdout;
-    await until('it is played', async () => (await status()).includes('"playing"'), { withinMs: 60_000 });
+    await until('it is played', async () => (await status()).includes('"playing"'), { withinMs: 120_000 });
     expect([...brought, ...own()]).toEqual(['collect', 'collect']);
     const ended = await running.ended;
     expect(ended, ended.stderr).toMatchObject({ code: 0 });
-    expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'done', members: { completed: 8, no_result: 0 } });
+    expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'done', members: { completed: 4, no_result: 0 } });
     const fixed = JSON.parse((await server.redis.hget(`${runKey('elsewhere')}:run`, 'versions')) ?? 'null');
     expect(fixed).toMatchObject({ image: imageId('rollout-farm/python') });
     expect(await here.run('verify-run', 'elsewhere')).toMatchObject({ code: 0 });

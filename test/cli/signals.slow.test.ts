@@ -7,11 +7,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Command, TestFarm } from '../support/farm.ts';
 import { quickSpec, slowSpec } from '../support/run-specs.ts';
 import { type SilentServer, startSilent } from '../support/silent-server.ts';
+import { TIMED } from '../support/timed.ts';
 import { until } from '../support/until.ts';
 
 const EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof EXITS;
-/** Far from what any of them would wait by itself. */
+/** Before any of them is ended by force, and far from what it would wait by itself. */
 const ENDS_WITHIN_MS = 3_500;
 
 let silent: SilentServer;
@@ -36,7 +37,7 @@ async function exitOf({ process, ended }: Command): Promise<number | null> {
 async function stopped(signal: Signal, args: string[]): Promise<number | null> {
   const before = silent.asked;
   const command = farm.start(...args);
-  await until('it waits', () => silent.asked > before || command.process.exitCode !== null, { withinMs: 30_000 });
+  await until('it waits', () => silent.asked > before || command.process.exitCode !== null, { withinMs: 90_000 });
   const sent = performance.now();
   command.process.kill(signal);
   const exit = await exitOf(command);
@@ -134,7 +135,7 @@ describe.each([
     () => ({ AMBERTRACE_BASE_URL: `http://127.0.0.1:${silent.port}`, AMBERTRACE_API_KEY: 'at_x' }),
   ],
 ] as const)('a signal to a command whose %s never answers', (_, of, env) => {
-  it.each(rows(of))('ends it: $name, $signal', async ({ signal, args }) => {
+  it.each(rows(of))('ends it: $name, $signal', TIMED, async ({ signal, args }) => {
     Object.assign(farm.env, env());
     expect(await stopped(signal, args())).toBe(EXITS[signal]);
     await farm.gone();

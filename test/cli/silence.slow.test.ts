@@ -7,7 +7,7 @@ import { startRedis } from '../support/redis-server.ts';
 import { slowSpec } from '../support/run-specs.ts';
 import { until } from '../support/until.ts';
 
-const PATIENCE = { withinMs: 60_000 };
+const PATIENCE = { withinMs: 120_000 };
 
 /** Who has said that it waits. */
 function waiters(stderr: string): string[] {
@@ -23,7 +23,7 @@ describe('a Redis that stands still', () => {
     const server = await startRedis();
     const farm = new TestFarm({ REDIS_URL: `unix://${path.join(server.folder, 'redis.sock')}` });
     try {
-      const spec = name === 'run' ? [slowSpec(farm, { groups: 200, size: 1, seconds: 0.2 })] : [];
+      const spec = name === 'run' ? [slowSpec(farm, { groups: 400, size: 1, seconds: 1 })] : [];
       const command = farm.start(...args, ...spec);
       await until('it is at work', () => ready.test(command.stderr), PATIENCE);
       // All roles are there: each has announced itself, and a collector has nothing else to say.

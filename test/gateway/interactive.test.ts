@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, type TestContext, test } from 'vitest';
 import { Episodes } from '../../src/gateway/episodes.ts';
 import { InteractiveDesk } from '../../src/gateway/interactive-desk.ts';
 import { OwnBoxes } from '../../src/gateway/own-boxes.ts';
@@ -18,7 +18,7 @@ import { InteractiveWorker } from '../../src/workers/rollout/interactive.ts';
 import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
 import { GatedSandbox } from '../support/gated-sandbox.ts';
 import { post, startGateway as startTestGateway } from '../support/gateway-fixture.ts';
-import { startRedis, type TestRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
 function asked(name: string, config: string): AskedEnvironment {
@@ -30,63 +30,72 @@ const CAT = '["cat", "a.txt"]';
 const never = new AbortController().signal;
 const patience = (ms = 20_000, signal = never) => ({ until: performance.now() + ms, signal });
 
-let server: TestRedis;
-const closing: (() => Promise<unknown>)[] = [];
-beforeEach(async () => {
-  server = await startRedis();
-});
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-  const left = (await server.redis.keys('farm:{lane*')).filter((key) => !/:[gr]:/.test(key));
-  await server.close();
-  expect(left).toEqual([]);
-});
-
-/** A rollout worker's part of the lane, and its presence. */
-async function startWorker(driver: SandboxDriver = createSubprocessDriver(), slots = 2) {
-  const redis = openRedis(server.place);
-  const config = readConfig();
-  const log = openLog({ ...config, logLevel: config.logLevel ?? 'silent' }, 'rollout');
-  const worker = `w${closing.length}`;
-  const presence = await announce(redis, {
-    role: 'rollout',
-    realm: SHARED_REALM,
-    worker,
-    slots: { interactive: slots },
+/** A Redis of the test's own, and who works in the lane on it; it is empty when the test is over. */
+async function laneOf({ onTestFinished, expect }: TestContext) {
+  const server = await startRedis();
+  const closing: (() => Promise<unknown>)[] = [];
+  onTestFinished(async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+    const left = (await server.redis.keys('farm:{lane*')).filter((key) => !/:[gr]:/.test(key));
+    await server.close();
+    expect(left).toEqual([]);
   });
-  const more = { farmId: 'test', realm: SHARED_REALM, worker, slots: { interactive: slots }, log };
-  const context = { config, redis, place: server.place, ...more };
-  const role = new InteractiveWorker({ context, driver, slots: () => slots, enter: async () => () => {} });
-  const leave = async (how: 'drain' | 'stop'): Promise<void> => {
-    closing.splice(closing.indexOf(end), 1);
-    await presence.stop();
-    await role[how]();
-    await driver.close();
-    redis.disconnect();
-  };
-  const end = (): Promise<void> => leave('stop');
-  closing.push(end);
-  return { leave };
-}
+  let workers = 0;
 
-/** A gateway's part; without a driver it has no boxes of its own. */
-function startGateway(driver: SandboxDriver | null = null, commandTimeout = 20_000): Episodes {
-  const redis = openRedis(server.place, { commandTimeout });
-  const lane = new InteractiveDesk({ redis, place: server.place, realm: SHARED_REALM, elsewhere: driver !== null });
-  const own = driver && new OwnBoxes({ openDriver: () => driver, slots: 2, worker: 'gateway' });
-  const episodes = new Episodes({ lane, own });
-  closing.push(async () => {
-    await episodes.close();
-    redis.disconnect();
-  });
-  return episodes;
+  /** A rollout worker's part of the lane, and its presence. */
+  async function startWorker(driver: SandboxDriver = createSubprocessDriver(), slots = 2) {
+    const redis = openRedis(server.place);
+    const config = readConfig();
+    const log = openLog({ ...config, logLevel: config.logLevel ?? 'silent' }, 'rollout');
+    const worker = `w${++workers}`;
+    const presence = await announce(redis, {
+      role: 'rollout',
+      realm: SHARED_REALM,
+      worker,
+      slots: { interactive: slots },
+    });
+    const more = { farmId: 'test', realm: SHARED_REALM, worker, slots: { interactive: slots }, log };
+    const context = { config, redis, place: server.place, ...more };
+    const role = new InteractiveWorker({ context, driver, slots: () => slots, enter: async () => () => {} });
+    const leave = async (how: 'drain' | 'stop'): Promise<void> => {
+      closing.splice(closing.indexOf(end), 1);
+      await presence.stop();
+      await role[how]();
+      await driver.close();
+      redis.disconnect();
+    };
+    const end = (): Promise<void> => leave('stop');
+    closing.push(end);
+    return { leave };
+  }
+
+  /** A gateway's part; without a driver it has no boxes of its own. */
+  function startGateway(driver: SandboxDriver | null = null, commandTimeout = 20_000): Episodes {
+    const redis = openRedis(server.place, { commandTimeout });
+    const lane = new InteractiveDesk({ redis, place: server.place, realm: SHARED_REALM, elsewhere: driver !== null });
+    const own = driver && new OwnBoxes({ openDriver: () => driver, slots: 2, worker: 'gateway' });
+    const episodes = new Episodes({ lane, own });
+    closing.push(async () => {
+      await episodes.close();
+      redis.disconnect();
+    });
+    return episodes;
+  }
+
+  async function waitingSamples(): Promise<number> {
+    const lines = await server.redis.keys('farm:{lane*}:w:*');
+    return (await Promise.all(lines.map((key) => server.redis.llen(key)))).reduce((sum, n) => sum + n, 0);
+  }
+
+  return { server, closing, startWorker, startGateway, waitingSamples };
 }
 
 const told = (outcomes: Awaited<ReturnType<Episodes['score']>>): unknown[] =>
   outcomes.map((one) => (one.status === 'completed' ? one.reward : one.cause));
 
-describe('samples in the interactive lane', () => {
-  test('are scored by the rollout workers, in the order asked, whatever they contain', async () => {
+describe.concurrent('samples in the interactive lane', () => {
+  test('are scored by the rollout workers, in the order asked, whatever they contain', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     await startWorker();
     await startWorker();
     const episodes = startGateway();
@@ -105,7 +114,8 @@ describe('samples in the interactive lane', () => {
     expect(told(await episodes.score(command, commands, patience()))).toEqual([1, -0.1, 1, -0.1]);
   });
 
-  test('of a small request are not behind those of a large one, also from another gateway', async () => {
+  test('of a small request are not behind those of a large one, also from another gateway', async (context) => {
+    const { server, startWorker, startGateway, waitingSamples } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 1);
     const [large, small, other] = [startGateway(), startGateway(), startGateway()];
@@ -122,7 +132,8 @@ describe('samples in the interactive lane', () => {
     expect(order.at(-1)).toBe('large');
   });
 
-  test('whose box is lost are tried on once more, and after that there is no result', async () => {
+  test('whose box is lost are tried on once more, and after that there is no result', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     gate.state = 'down';
     await startWorker(gate, 2);
@@ -130,7 +141,8 @@ describe('samples in the interactive lane', () => {
     expect(told(await episodes.score(command, [CAT, CAT], patience()))).toEqual(['sandbox_start', 'sandbox_start']);
   });
 
-  test('that a stopping worker had are done by another', async () => {
+  test('that a stopping worker had are done by another', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     const first = await startWorker(gate, 2);
     const episodes = startGateway();
@@ -141,7 +153,8 @@ describe('samples in the interactive lane', () => {
     expect(told(await scored)).toEqual([1, 1, 1]);
   });
 
-  test('that a draining worker has are finished by it', async () => {
+  test('that a draining worker has are finished by it', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     const first = await startWorker(gate, 2);
     const episodes = startGateway();
@@ -154,7 +167,8 @@ describe('samples in the interactive lane', () => {
     expect(told(await scored)).toEqual([1, 1, 1]);
   });
 
-  test('say at the deadline what they were waiting for, and are given up', async () => {
+  test('say at the deadline what they were waiting for, and are given up', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 1);
     const episodes = startGateway();
@@ -163,7 +177,8 @@ describe('samples in the interactive lane', () => {
     await until('the worker has let go', () => gate.waiting === 0);
   });
 
-  test('are cancelled when the caller goes, and the worker is free for others', async () => {
+  test('are cancelled when the caller goes, and the worker is free for others', async (context) => {
+    const { startWorker, startGateway, waitingSamples } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 1);
     const episodes = startGateway();
@@ -179,13 +194,9 @@ describe('samples in the interactive lane', () => {
   });
 });
 
-async function waitingSamples(): Promise<number> {
-  const lines = await server.redis.keys('farm:{lane*}:w:*');
-  return (await Promise.all(lines.map((key) => server.redis.llen(key)))).reduce((sum, n) => sum + n, 0);
-}
-
-describe('over HTTP', () => {
-  test('a caller that drops out takes its samples along; a repetition by its key finds them', async () => {
+describe.concurrent('over HTTP', () => {
+  test('a caller that drops out takes its samples along; a repetition by its key finds them', async (context) => {
+    const { server, closing, startWorker, waitingSamples } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 2);
     const gateway = await startTestGateway({ baseUrl: 'http://127.0.0.1:1', redis: server });
@@ -211,8 +222,9 @@ describe('over HTTP', () => {
   });
 });
 
-describe('without workers', () => {
-  test('a gateway that has boxes of its own uses them, and workers that come take the rest', async () => {
+describe.concurrent('without workers', () => {
+  test('a gateway that has boxes of its own uses them, and workers that come take the rest', async (context) => {
+    const { server, startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     const episodes = startGateway(gate);
     const scored = episodes.score(command, [CAT, CAT, CAT, CAT], patience());
@@ -224,7 +236,8 @@ describe('without workers', () => {
     expect(told(await scored)).toEqual([1, 1, 1, 1]);
   });
 
-  test('a hundred thousand samples are answered by their deadline, with what is over', async () => {
+  test('a hundred thousand samples are answered by their deadline, with what is over', async (context) => {
+    const { startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     const episodes = startGateway(gate);
     const began = performance.now();
@@ -234,7 +247,8 @@ describe('without workers', () => {
     expect(new Set(told(outcomes).slice(2))).toEqual(new Set(['not_started']));
   });
 
-  test('one that has none waits for workers until the deadline', async () => {
+  test('one that has none waits for workers until the deadline', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const episodes = startGateway();
     const [late] = await episodes.score(command, [CAT], patience(1_000));
     expect(late).toMatchObject({ cause: 'not_started', detail: 'no rollout worker is there' });
@@ -244,7 +258,8 @@ describe('without workers', () => {
     expect(told(await scored)).toEqual([1]);
   });
 
-  test('samples that the last worker left undone come back to the boxes of the gateway', async () => {
+  test('samples that the last worker left undone come back to the boxes of the gateway', async (context) => {
+    const { startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     const last = await startWorker(gate, 1);
     const episodes = startGateway(createSubprocessDriver());
@@ -255,8 +270,9 @@ describe('without workers', () => {
   });
 });
 
-describe('trouble', () => {
-  test('a worker that dies with a sample, and is not heard of again, loses it to another within seconds', async () => {
+describe.concurrent('trouble', () => {
+  test('a worker that dies with a sample, and is not heard of again, loses it to another within seconds', async (context) => {
+    const { server, startWorker, startGateway } = await laneOf(context);
     const dead = new InteractiveLane(server.redis, SHARED_REALM, 400);
     const presence = await announce(server.redis, {
       role: 'rollout',
@@ -274,7 +290,8 @@ describe('trouble', () => {
     await dead.settle(taken, '{"status":"completed","reward":99,"steps":1,"diagnostics":[]}');
   });
 
-  test('a sample whose workers die under it again and again has no result', async () => {
+  test('a sample whose workers die under it again and again has no result', async (context) => {
+    const { server, closing, startGateway } = await laneOf(context);
     const dead = new InteractiveLane(server.redis, SHARED_REALM, 400);
     const presence = await announce(server.redis, {
       role: 'rollout',
@@ -290,7 +307,8 @@ describe('trouble', () => {
     expect(outcome).toMatchObject({ cause: 'sandbox_lost', detail: expect.stringContaining('again and again') });
   });
 
-  test('a Redis that forgets them, or goes away and comes back, costs no sample', async () => {
+  test('a Redis that forgets them, or goes away and comes back, costs no sample', async (context) => {
+    const { server, startWorker, startGateway } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 2);
     const episodes = startGateway();
@@ -302,7 +320,8 @@ describe('trouble', () => {
     expect(told(await scored)).toEqual([1, 1, 1]);
   });
 
-  test('a Redis that hangs holds no deadline up', async () => {
+  test('a Redis that hangs holds no deadline up', async (context) => {
+    const { server, startWorker, startGateway } = await laneOf(context);
     await startWorker();
     const episodes = startGateway(null, 90_000);
     expect(told(await episodes.score(command, [CAT], patience()))).toEqual([1]);
@@ -316,10 +335,11 @@ describe('trouble', () => {
     }
   });
 
-  test.each([
+  test.for([
     ['without boxes of its own the gateway has no result', null, 'sandbox_start'],
     ['with some it scores them itself', createSubprocessDriver, 1],
-  ] as const)('a full Redis takes no samples: %s', async (_, driver, expected) => {
+  ] as const)('a full Redis takes no samples: %s', async ([_, driver, expected], context) => {
+    const { server, startWorker, startGateway } = await laneOf(context);
     await startWorker();
     const episodes = startGateway(driver === null ? null : driver());
     await server.redis.config('SET', 'maxmemory', '1mb');
@@ -327,7 +347,8 @@ describe('trouble', () => {
     await server.redis.config('SET', 'maxmemory', '0');
   });
 
-  test('samples of a gateway that died are played no more', async () => {
+  test('samples of a gateway that died are played no more', async (context) => {
+    const { server, startWorker } = await laneOf(context);
     const gate = new GatedSandbox();
     await startWorker(gate, 1);
     const lane = new InteractiveLane(server.redis, SHARED_REALM);

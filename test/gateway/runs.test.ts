@@ -1,60 +1,17 @@
 import http from 'node:http';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, type TestContext, test, vi } from 'vitest';
 import { Adopter } from '../../src/producer/adopter.ts';
 import { fingerprint, readSettings, writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import { announce, type RoleName } from '../../src/shared/presence.ts';
 import { SHARED_REALM } from '../../src/shared/realm.ts';
-import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
+import { startSimulator } from '../../src/simulator/server.ts';
 import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import type { Role, RoleContext } from '../../src/workers/role.ts';
 import { createSubprocessDriver } from '../../src/workers/rollout/sandbox/subprocess.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
 import { call, completion, post, startGateway, type TestGateway } from '../support/gateway-fixture.ts';
 import { until } from '../support/until.ts';
-
-let simulator: Simulator;
-let gateway: TestGateway;
-let roles: Role[] = [];
-
-afterEach(async () => {
-  for (const role of roles) await role.stop();
-  roles = [];
-  await gateway.close();
-  await simulator.close();
-});
-
-async function start(options: {
-  workers: boolean;
-  heartbeatMs?: number;
-  needsWorkers?: boolean;
-}): Promise<TestGateway> {
-  simulator = await startSimulator();
-  gateway = await startGateway({
-    baseUrl: simulator.baseUrl,
-    adopts: options.workers,
-    needsWorkers: options.needsWorkers ?? false,
-    limits: { heartbeatMs: options.heartbeatMs ?? 10_000 },
-  });
-  if (options.workers) await work();
-  return gateway;
-}
-
-async function work(): Promise<void> {
-  const { redis, config } = gateway;
-  const seat = (worker: string): RoleContext => ({
-    config,
-    redis: redis.redis,
-    place: redis.place,
-    farmId: 'test',
-    realm: SHARED_REALM,
-    worker,
-    slots: { rollout: 4, light: 4 },
-    log: openLog({ ...config, logLevel: 'silent' }, 'test'),
-  });
-  roles.push(await startRolloutWorker(seat('rollout-1'), createSubprocessDriver(), async () => new Set(['rollout-1'])));
-  roles.push(await startCollectWorker(seat('collect-1'), null));
-}
 
 const spec = (tasks: number, more: object = {}) => ({
   name: 'guesses',
@@ -67,48 +24,90 @@ const spec = (tasks: number, more: object = {}) => ({
   policy: { kind: 'scripted', actions: [1, 2] },
   ...more,
 });
-const submit = (body: unknown, query = '') => post(`${gateway.url}/v1/runs${query}`, body);
-
-async function done(run: string): Promise<Record<string, unknown>> {
-  return await vi.waitFor(
-    async () => {
-      const { json } = await call(`${gateway.url}/v1/runs/${run}`);
-      expect(json.state).toBe('done');
-      return json;
-    },
-    { timeout: 60_000, interval: 50 },
-  );
-}
-
 interface Stream {
   lines: string[];
   beats: number;
   ended: Promise<void>;
   stop(): void;
 }
-function follow(run: string, after = ''): Stream {
-  const stream: Stream = { lines: [], beats: 0, ended: Promise.resolve(), stop: () => request.destroy() };
-  let rest = '';
-  const request = http.get(`${gateway.url}/v1/runs/${run}/results?follow=1&after=${after}`, { agent: false });
-  stream.ended = new Promise((resolve) => {
-    request.on('error', () => resolve());
-    request.on('response', (response) => {
-      response.setEncoding('utf8').on('data', (text: string) => {
-        const parts = (rest + text).split('\n');
-        rest = parts.pop() ?? '';
-        for (const part of parts) part === '' ? stream.beats++ : stream.lines.push(part);
-      });
-      response.on('error', () => resolve()).on('end', () => resolve());
-    });
+/** A gateway with a Redis and a stand-in of its own, and with workers if the test wants them. */
+async function gatewayOf(
+  { onTestFinished }: TestContext,
+  options: { workers: boolean; adopts?: boolean; heartbeatMs?: number; needsWorkers?: boolean },
+) {
+  const simulator = await startSimulator();
+  const gateway = await startGateway({
+    baseUrl: simulator.baseUrl,
+    adopts: options.adopts ?? options.workers,
+    needsWorkers: options.needsWorkers ?? false,
+    limits: { heartbeatMs: options.heartbeatMs ?? 10_000 },
   });
-  return stream;
+  const roles: Role[] = [];
+  onTestFinished(async () => {
+    for (const role of roles) await role.stop();
+    await gateway.close();
+    await simulator.close();
+  });
+  const seat = (worker: string): RoleContext => ({
+    config: gateway.config,
+    redis: gateway.redis.redis,
+    place: gateway.redis.place,
+    farmId: 'test',
+    realm: SHARED_REALM,
+    worker,
+    slots: { rollout: 4, light: 4 },
+    log: openLog({ ...gateway.config, logLevel: 'silent' }, 'test'),
+  });
+  const play = async (): Promise<void> => {
+    const driver = createSubprocessDriver();
+    roles.push(await startRolloutWorker(seat('rollout-1'), driver, async () => new Set(['rollout-1'])));
+  };
+  const collect = async (): Promise<void> => {
+    roles.push(await startCollectWorker(seat('collect-1'), null));
+  };
+  if (options.workers) {
+    await play();
+    await collect();
+  }
+  const submit = (body: unknown, query = '') => post(`${gateway.url}/v1/runs${query}`, body);
+
+  async function done(run: string): Promise<Record<string, unknown>> {
+    return await vi.waitFor(
+      async () => {
+        const { json } = await call(`${gateway.url}/v1/runs/${run}`);
+        expect(json.state).toBe('done');
+        return json;
+      },
+      { timeout: 60_000, interval: 50 },
+    );
+  }
+
+  function follow(run: string, after = ''): Stream {
+    const stream: Stream = { lines: [], beats: 0, ended: Promise.resolve(), stop: () => request.destroy() };
+    let rest = '';
+    const request = http.get(`${gateway.url}/v1/runs/${run}/results?follow=1&after=${after}`, { agent: false });
+    stream.ended = new Promise((resolve) => {
+      request.on('error', () => resolve());
+      request.on('response', (response) => {
+        response.setEncoding('utf8').on('data', (text: string) => {
+          const parts = (rest + text).split('\n');
+          rest = parts.pop() ?? '';
+          for (const part of parts) part === '' ? stream.beats++ : stream.lines.push(part);
+        });
+        response.on('error', () => resolve()).on('end', () => resolve());
+      });
+    });
+    return stream;
+  }
+
+  return { gateway, simulator, play, collect, submit, done, follow };
 }
 const records = (stream: Stream) =>
   stream.lines.map((line) => JSON.parse(line) as { cursor: string; group: number; event?: string });
 
-describe('submitting a run', () => {
-  test('without workers it is refused, and nothing is left of it', async () => {
-    await start({ workers: false });
+describe.concurrent('submitting a run', () => {
+  test('without workers it is refused, and nothing is left of it', async (context) => {
+    const { gateway, submit } = await gatewayOf(context, { workers: false });
     const { status, json } = await submit(spec(1), '?run_id=early');
     expect([status, json.error.code]).toEqual([503, 'no_workers']);
     expect(json.error.message).toContain('rollout, collect');
@@ -147,22 +146,27 @@ describe('submitting a run', () => {
       says: /theirs: none that they tell of\)$/,
     },
   ];
-  test.for(presences)('with workers, and $why, it is refused before it waits', async ({ slots, key, body, says }) => {
-    await start({ workers: false });
-    const { redis } = gateway.redis;
-    const seat = { realm: SHARED_REALM, slots, ...(key === undefined ? {} : { key }) };
-    const there = [
-      await announce(redis, { ...seat, role: 'rollout', worker: 'w-1' }),
-      await announce(redis, { ...seat, slots: {}, role: 'collect', worker: 'w-2' }),
-    ];
-    const { status, json } = await submit(spec(1, body(simulator.baseUrl)));
-    await Promise.all(there.map((one) => one.stop()));
-    expect([status, json.error?.code], JSON.stringify(json)).toEqual([503, 'no_workers']);
-    expect(json.error.message).toMatch(says);
-  });
+  test.for(presences)(
+    'with workers, and $why, it is refused before it waits',
+    async ({ slots, key, body, says }, context) => {
+      const { gateway, simulator, submit } = await gatewayOf(context, { workers: false });
+      const { redis } = gateway.redis;
+      const seat = { realm: SHARED_REALM, slots, ...(key === undefined ? {} : { key }) };
+      const there = [
+        await announce(redis, { ...seat, role: 'rollout', worker: 'w-1' }),
+        await announce(redis, { ...seat, slots: {}, role: 'collect', worker: 'w-2' }),
+      ];
+      const { status, json } = await submit(spec(1, body(simulator.baseUrl)));
+      await Promise.all(there.map((one) => one.stop()));
+      expect([status, json.error?.code], JSON.stringify(json)).toEqual([503, 'no_workers']);
+      expect(json.error.message).toMatch(says);
+    },
+  );
 
-  test('as JSON, as YAML, or beside its id; the gateway drives it to its end', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
+  test('as JSON, as YAML, or beside its id; the gateway drives it to its end', {
+    timeout: 150_000,
+  }, async (context) => {
+    const { gateway, submit, done } = await gatewayOf(context, { workers: true });
     const first = await submit(spec(3), '?run_id=by-query');
     expect([first.status, first.json.run, first.json.groups.planned]).toEqual([201, 'by-query', 3]);
     const yaml =
@@ -180,9 +184,10 @@ describe('submitting a run', () => {
     ]);
   });
 
-  test('from its acceptance to its end it is running, never stopped', { timeout: 150_000 }, async () => {
-    await start({ workers: false });
-    await work();
+  test('from its acceptance to its end it is running, never stopped', { timeout: 150_000 }, async (context) => {
+    const { gateway, play, collect, submit } = await gatewayOf(context, { workers: false });
+    await play();
+    await collect();
     const accepted = await submit(spec(3), '?run_id=steady');
     expect([accepted.status, accepted.json.state]).toEqual([201, 'running']);
     expect(accepted.json.reason).toContain('waiting for a process that drives it');
@@ -207,8 +212,10 @@ describe('submitting a run', () => {
     }
   });
 
-  test('again under the same id it goes on; with another spec it is a conflict', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
+  test('again under the same id it goes on; with another spec it is a conflict', {
+    timeout: 150_000,
+  }, async (context) => {
+    const { submit, done } = await gatewayOf(context, { workers: true });
     await submit(spec(1), '?run_id=same');
     await done('same');
     expect((await submit(spec(1), '?run_id=same')).status).toBe(200);
@@ -216,8 +223,8 @@ describe('submitting a run', () => {
     expect([changed.status, changed.json.error.code]).toEqual([409, 'spec_changed']);
   });
 
-  test('under the id of a run that was opened with another key, that key is what its workers have to hold', async () => {
-    await start({ workers: false });
+  test('under the id of a run that was opened with another key, that key is what its workers have to hold', async (context) => {
+    const { gateway, simulator, submit } = await gatewayOf(context, { workers: false });
     const { redis } = gateway.redis;
     const body = { ...verified, ...domain(simulator.baseUrl) };
     const slots = { rollout: 4, light: 4, verify: 4 };
@@ -239,8 +246,8 @@ describe('submitting a run', () => {
     await Promise.all([other(), first(), collector.stop()]);
   });
 
-  test('completions stand in the spec itself', async () => {
-    await start({ workers: true });
+  test('completions stand in the spec itself', async (context) => {
+    const { submit, done } = await gatewayOf(context, { workers: true });
     const lines = [
       { task_id: 't0', completion: '1' },
       { task_id: 't0', completion: '2' },
@@ -250,7 +257,7 @@ describe('submitting a run', () => {
     expect(await done('inline')).toMatchObject({ members: { completed: 2 } });
   });
 
-  test.each([
+  test.for<[string, object, string]>([
     ['a path of tasks', { tasks: '/etc/passwd' }, 'tasks'],
     ['a path of completions', { policy: { kind: 'completions', path: '/etc/passwd' } }, 'policy.path'],
     ['a store of its own', { store: '/tmp/elsewhere' }, 'store'],
@@ -262,25 +269,30 @@ describe('submitting a run', () => {
     ['a size that is none', { group_size: 0 }, 'group_size'],
     ['a key that is unknown', { colour: 'red' }, 'colour'],
     ['a secret', { domain: { platform_id: 1, api_key: 'at_x' } }, 'api_key'],
-  ])('%s is refused by its name, and shows no path of ours', async (_, more, field) => {
-    await start({ workers: false });
+  ])('%s is refused by its name, and shows no path of ours', async ([_, more, field], context) => {
+    const { submit } = await gatewayOf(context, { workers: false });
     const { status, json } = await submit(spec(1, more));
     expect([status, json.error.code]).toEqual([400, 'spec_invalid']);
     expect(json.error.message).toContain(field);
     expect(json.error.message).not.toContain('farm-spec-');
   });
 
-  test('an id that is none, a body that is none', async () => {
-    await start({ workers: true });
+  test('an id that is none, a body that is none', async (context) => {
+    const { submit } = await gatewayOf(context, { workers: true });
     expect((await submit(spec(1), '?run_id=../x')).json.error.code).toBe('run_id');
     for (const body of ['', '[1]', 'a: [', '{"spec": 3}']) expect((await submit(body)).status).toBe(400);
     const yaml = `name: x\n# ${'y'.repeat(1024 * 1024)}\n`;
     expect((await submit(yaml)).json.error.code).toBe('yaml_too_large');
   });
 
-  test('one that is cancelled closes what it has, and says so', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
-    await submit(spec(400), '?run_id=stop-me');
+  test('one that is cancelled closes what it has, and says so', { timeout: 150_000 }, async (context) => {
+    const { gateway, collect, submit, follow } = await gatewayOf(context, { workers: false, adopts: true });
+    // Its members are played by nobody: it is not over before it is cancelled.
+    const seat = { role: 'rollout', realm: SHARED_REALM, worker: 'w', slots: { rollout: 4, light: 4 } } as const;
+    const { stop } = await announce(gateway.redis.redis, seat);
+    context.onTestFinished(stop);
+    await collect();
+    expect((await submit(spec(400), '?run_id=stop-me')).status).toBe(201);
     const { status, json } = await call(`${gateway.url}/v1/runs/stop-me`, { method: 'DELETE' });
     expect([status, json.state]).toEqual([200, 'cancelled']);
     const stream = follow('stop-me');
@@ -290,46 +302,51 @@ describe('submitting a run', () => {
   });
 });
 
-describe('readiness', () => {
-  const ready = async () => {
+describe.concurrent('readiness', () => {
+  const ready = async (gateway: TestGateway) => {
     const { status, json } = await call(`${gateway.url}/readyz`);
     return { status, ...json };
   };
 
-  test('with workers of its own it is there when they are, of the shared realm; then a run is taken at once', async () => {
-    await start({ workers: false, needsWorkers: true });
+  test('with workers of its own it is there when they are, of the shared realm; then a run is taken at once', async (context) => {
+    const { gateway, submit } = await gatewayOf(context, { workers: false, needsWorkers: true });
     const { redis } = gateway.redis;
     const seats: { stop(): Promise<void> }[] = [];
     const seat = async (role: RoleName, realm = SHARED_REALM): Promise<void> => {
       seats.push(await announce(redis, { role, realm, worker: `${role}-${realm}`, slots: { light: 1, verify: 1 } }));
     };
     await seat('rollout', 'run.another');
-    expect(await ready()).toMatchObject({
+    expect(await ready(gateway)).toMatchObject({
       status: 503,
       ready: false,
       missing: ['rollout', 'collect', 'verify'].map((role) => expect.stringContaining(`no ${role} worker`)),
     });
     await seat('rollout');
     await seat('verify');
-    expect((await ready()).missing).toEqual([expect.stringContaining('no collect worker')]);
+    await expect
+      .poll(async () => (await ready(gateway)).missing)
+      .toEqual([expect.stringContaining('no collect worker')]);
     await seat('collect');
-    expect(await ready()).toEqual({ status: 200, ready: true, missing: [], without: [] });
-    expect((await submit(spec(1), '?run_id=at-once')).status).toBe(201);
+    // Where this process stood still for as long as a word of a worker's counts, they are there again with the next.
+    await expect.poll(() => ready(gateway)).toEqual({ status: 200, ready: true, missing: [], without: [] });
+    await expect.poll(async () => (await submit(spec(1), '?run_id=at-once')).status).toBe(201);
     for (const one of seats) await one.stop();
-    expect((await ready()).status).toBe(503);
+    expect((await ready(gateway)).status).toBe(503);
   });
 
-  test('alone it is ready for scores, and names the workers that runs would need', async () => {
-    await start({ workers: false });
-    const { status, missing, without } = await ready();
+  test('alone it is ready for scores, and names the workers that runs would need', async (context) => {
+    const { gateway } = await gatewayOf(context, { workers: false });
+    const { status, missing, without } = await ready(gateway);
     expect([status, missing, without.length]).toEqual([200, [], 3]);
     expect(without.join()).toContain('no rollout worker');
   });
 });
 
-describe('results', () => {
-  test('the same lines for all who follow, from any cursor, through one tailer', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
+describe.concurrent('results', () => {
+  test('the same lines for all who follow, from any cursor, through one tailer', {
+    timeout: 150_000,
+  }, async (context) => {
+    const { gateway, submit, done, follow } = await gatewayOf(context, { workers: true });
     await submit(spec(40), '?run_id=followed');
     const streams = [follow('followed'), follow('followed'), follow('followed')];
     await vi.waitFor(() => expect(streams.every((stream) => stream.lines.length > 5)).toBe(true), { timeout: 60_000 });
@@ -345,8 +362,8 @@ describe('results', () => {
     expect(plain.text).toBe(all.map((line) => `${line}\n`).join(''));
   });
 
-  test('a cursor that is none of this run, a run that is none', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
+  test('a cursor that is none of this run, a run that is none', { timeout: 150_000 }, async (context) => {
+    const { gateway, submit, done } = await gatewayOf(context, { workers: true });
     await submit(spec(1), '?run_id=short');
     await done('short');
     for (const cursor of ['x', '0-1', 'deadbeef-1'])
@@ -364,8 +381,8 @@ describe('results', () => {
 
   test('a quiet line beats, and a stop ends it with a record that says where to go on', {
     timeout: 150_000,
-  }, async () => {
-    await start({ workers: true, heartbeatMs: 100 });
+  }, async (context) => {
+    const { gateway, submit, follow } = await gatewayOf(context, { workers: true, heartbeatMs: 100 });
     await submit(
       spec(2, {
         tasks: [
@@ -386,9 +403,9 @@ describe('results', () => {
   });
 });
 
-describe('what people and Prometheus see', () => {
-  test('runs, workers, queues, upstreams and what is wanted', { timeout: 150_000 }, async () => {
-    await start({ workers: true });
+describe.concurrent('what people and Prometheus see', () => {
+  test('runs, workers, queues, upstreams and what is wanted', { timeout: 150_000 }, async (context) => {
+    const { gateway, submit, done } = await gatewayOf(context, { workers: true });
     await post(`${gateway.url}/v1/score`, { prompts: ['p'], completions: [completion(30)] });
     await submit(spec(1), '?run_id=seen');
     await done('seen');

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Simulator, startSimulator } from '../../src/simulator/server.ts';
 import { type Command, TestFarm } from '../support/farm.ts';
 import { call, completion, post } from '../support/gateway-fixture.ts';
+import { freePort } from '../support/port.ts';
+import { TIMED } from '../support/timed.ts';
 import { until } from '../support/until.ts';
 
 let simulator: Simulator;
@@ -64,9 +66,9 @@ describe('farm serve', () => {
     taken.close();
   });
 
-  test('a gateway that was killed is back on its port as soon as it is started again', async () => {
+  test('a gateway that was killed is back on its port as soon as it is started again', TIMED, async () => {
     const start = performance.now();
-    const first = farm.start('serve', '--port', '0', '--config', yaml());
+    const first = farm.start('serve', '--port', String(await freePort()), '--config', yaml());
     const url = await ready(first);
     const usual = performance.now() - start;
     await post(`${url}/v1/score`, body);
@@ -89,10 +91,7 @@ describe('farm serve', () => {
 
 describe('farm up', () => {
   test('brings the gateway along, starts it again when it dies, and takes it down at the end', async () => {
-    const free = net.createServer();
-    await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve));
-    const { port } = free.address() as AddressInfo;
-    await new Promise((resolve) => free.close(resolve));
+    const port = await freePort();
     const up = farm.start('up', '--port', String(port), '--config', yaml());
     const url = `http://127.0.0.1:${port}`;
     const answers = () =>

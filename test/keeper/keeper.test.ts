@@ -9,6 +9,7 @@ import type * as Connect from '../../src/shared/redis/connect.ts';
 import type * as Embedded from '../../src/shared/redis/embedded.ts';
 import { ensureBuilt, ROOT } from '../support/built.ts';
 import { TestFarm } from '../support/farm.ts';
+import { killAll } from '../support/processes.ts';
 import { until } from '../support/until.ts';
 
 ensureBuilt();
@@ -49,12 +50,16 @@ const pidOf = (found: { pid: number }[]): number => {
 // Concurrent: most of it is waiting for a grace to end.
 describe.concurrent('the embedded Redis', () => {
   it('is one for all commands that start at once on one folder, and ends after the last of them', async (context) => {
-    const { farm } = newFarm(context);
+    const { farm, config, client } = newFarm(context);
     const commands = [farm.start('status', '--json'), farm.start('runs', '--json'), farm.start('status', '--json')];
     await until('a server', () => server(farm).length > 0);
+    // It stays while we look.
+    const last = client(await ensureEmbedded(config));
+    await last.ping();
     for (const command of commands) expect(await command.ended).toMatchObject({ code: 0, stdout: '[]\n' });
     pidOf(server(farm));
     await until('keepers that came too late are gone', () => keeper(farm).length === 1);
+    last.disconnect();
     await farm.gone();
   });
 
@@ -101,8 +106,8 @@ describe.concurrent('the embedded Redis', () => {
     const redis = client(await ensureEmbedded(config));
     await redis.set('farm:test', 'kept');
     const before = pidOf(server(farm));
-    redis.disconnect();
     process.kill(pidOf(keeper(farm)), 'SIGKILL');
+    redis.disconnect();
     await until('the server has gone with its keeper', () => server(farm).every((p) => p.pid !== before));
     expect(await client(await ensureEmbedded(config)).get('farm:test')).toBe('kept');
   });
@@ -156,7 +161,7 @@ describe.concurrent('the embedded Redis', () => {
     for (let round = 0; round < 5; round++) {
       const first = await connectRedis(config);
       first.redis.disconnect();
-      for (const { pid } of keeper(farm)) process.kill(pid, 'SIGTERM');
+      killAll(keeper(farm), 'SIGTERM');
       const connected = await Promise.all(Array.from({ length: 3 }, () => connectRedis(config)));
       for (const { redis } of connected) {
         expect(await redis.ping()).toBe('PONG');

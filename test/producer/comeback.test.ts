@@ -15,7 +15,18 @@ import { GatedSandbox } from '../support/gated-sandbox.ts';
 import { guessTasks } from '../support/spec.ts';
 import { until } from '../support/until.ts';
 
-const [GROUPS, SIZE] = [600, 2];
+const [SIZE, IN_FLIGHT] = [2, 8];
+/** Each stretch of guesses is a shard (64 groups); behind it as many commands as may be in flight wait to be let on. */
+const [STRETCHES, GUESSES, HELD] = [3, 66, IN_FLIGHT / SIZE];
+const GROUPS = STRETCHES * (GUESSES + HELD) + HELD;
+const TASKS = Array.from({ length: GROUPS }, (_, i) => {
+  if (i % (GUESSES + HELD) < GUESSES && i < GROUPS - HELD) return { ...guessTasks(1)[0], id: `t${i}`, seed: i };
+  return {
+    id: `t${i}`,
+    env: 'command',
+    config: { files: {}, task: 'Say hello.', expected_stdout: 'hello', timeout: 60 },
+  };
+});
 
 async function atWork({ onTestFinished }: TestContext) {
   const farm = await FarmParts.start();
@@ -25,13 +36,16 @@ async function atWork({ onTestFinished }: TestContext) {
   const keep = (): void => cpSync(aof, copy, { recursive: true });
   const spec = {
     group_size: SIZE,
-    tasks: guessTasks(GROUPS),
+    tasks: TASKS,
     policy: { kind: 'scripted', actions: [4, 2, 6, 1] },
-    limits: { in_flight: 16 },
+    limits: { in_flight: IN_FLIGHT },
   };
+  const sandbox = new GatedSandbox();
   return {
     farm,
     keep,
+    /** Lets the run on, to the end of its next stretch or (all) to its own. */
+    on: (how: 'one' | 'all'): void => (how === 'all' ? sandbox.release() : sandbox.admit(IN_FLIGHT)),
     /** Killed, and started on what was kept, if anything was. */
     comeBack: async (): Promise<void> => {
       await farm.server.kill();
@@ -44,7 +58,7 @@ async function atWork({ onTestFinished }: TestContext) {
     drive: async () => {
       const run = await farm.drive(spec);
       const seat = farm.seat('rollout', run.run, 2);
-      const rollout = await startRolloutWorker(seat, new GatedSandbox(), async () => new Set([seat.worker]));
+      const rollout = await startRolloutWorker(seat, sandbox, async () => new Set([seat.worker]));
       farm.onClose(() => rollout.stop());
       const collect = await startCollectWorker(farm.seat('collect', run.run), run.run);
       farm.onClose(() => collect.stop());
@@ -65,8 +79,9 @@ describe.concurrent('Redis that comes back', () => {
     const parts = await atWork(context);
     const run = await parts.drive();
     const before = await run.ledger.field('server');
-    await until('a shard is committed', async () => (await run.shards()) >= 1, { everyMs: 5 });
+    await until('a shard is committed', async () => (await run.shards()) >= 1);
     await parts.comeBack();
+    parts.on('all');
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
@@ -79,14 +94,17 @@ describe.concurrent('Redis that comes back', () => {
   it('with an older ledger follows the store: every member exactly once', { timeout: 240_000 }, async (context) => {
     const parts = await atWork(context);
     const run = await parts.drive();
-    await until('a shard is committed', async () => (await run.shards()) >= 1, { everyMs: 5 });
+    await until('a shard is committed', async () => (await run.shards()) >= 1);
     parts.keep();
-    const kept = await run.shards();
-    await until('more are', async () => (await run.shards()) >= kept + 2, { everyMs: 5 });
+    for (const shards of [2, 3]) {
+      parts.on('one');
+      await until('one more is', async () => (await run.shards()) >= shards);
+    }
     const reader = await openResults(parts.farm.config, parts.farm.server.redis, run.run);
     const given: ResultLine[] = [];
     for await (const row of reader.after(0)) given.push(row);
     await parts.comeBack();
+    parts.on('all');
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
@@ -110,8 +128,11 @@ describe.concurrent('Redis that comes back', () => {
     await parts.farm.server.redis.set('before', 'the run');
     parts.keep();
     const run = await parts.drive();
-    await until('shards are committed', async () => (await run.shards()) >= 2, { everyMs: 5 });
+    await until('a shard is committed', async () => (await run.shards()) >= 1);
+    parts.on('one');
+    await until('another is', async () => (await run.shards()) >= 2);
     await parts.comeBack();
+    parts.on('all');
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });

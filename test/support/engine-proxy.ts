@@ -20,6 +20,9 @@ export class EngineProxy {
   private readonly sockets = new Set<Socket>();
   /** Connections that hang by `fault`. */
   private readonly held = new Set<() => void>();
+  /** Requests for a box that wait until more are admitted, the first first. */
+  private readonly line: (() => void)[] = [];
+  private readonly boxes = { most: Number.POSITIVE_INFINITY, made: 0 };
   private silent = false;
 
   private constructor() {
@@ -51,10 +54,25 @@ export class EngineProxy {
     this.held.clear();
   }
 
+  /** So many boxes are made from the beginning on, and no more until more are admitted. */
+  admit(most = Number.POSITIVE_INFINITY): void {
+    this.boxes.most = most;
+    while (this.line.length > 0 && this.boxes.made < most) {
+      this.boxes.made++;
+      this.line.shift()?.();
+    }
+  }
+
   async close(): Promise<void> {
     for (const socket of this.sockets) socket.destroy();
     await new Promise((resolve) => this.server.close(resolve));
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Whoever waits no more makes no box. */
+  private leave(go: () => void): void {
+    const at = this.line.indexOf(go);
+    if (at >= 0) this.line.splice(at, 1);
   }
 
   private pass(client: Socket): void {
@@ -82,13 +100,19 @@ export class EngineProxy {
       }
       const fault = this.fault(method, asked);
       swallowing = fault !== null && fault !== 'hang';
-      if (fault === null) engine.write(chunk);
+      const go = (): void => {
+        engine.write(chunk);
+        client.resume();
+      };
+      if (fault === null && method === 'POST' && asked === '/containers/create') {
+        client.pause();
+        this.line.push(go);
+        client.once('close', () => this.leave(go));
+        this.admit(this.boxes.most);
+      } else if (fault === null) engine.write(chunk);
       else if (fault === 'hang') {
         client.pause();
-        this.held.add(() => {
-          engine.write(chunk);
-          client.resume();
-        });
+        this.held.add(go);
       } else {
         const body = JSON.stringify({ message: fault.message });
         client.write(

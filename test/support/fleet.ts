@@ -1,5 +1,6 @@
 // Askers of one fleet, as several processes would have them: each with connections and an identity of its own.
 
+import { test } from 'vitest';
 import type { ValueMap } from '../../src/shared/json/value.ts';
 import type { Redis } from '../../src/shared/redis/client.ts';
 import { openRedis } from '../../src/shared/redis/connect.ts';
@@ -8,7 +9,8 @@ import type { ExchangeLimits } from '../../src/workers/verify/fleet/exchange.ts'
 import { FLEET_KEY, readUpstreams, type UpstreamState } from '../../src/workers/verify/fleet/upstream.ts';
 import type { FleetAnswer } from '../../src/workers/verify/fleet/waits.ts';
 import type { Query } from '../../src/workers/verify/wire-request.ts';
-import type { TestRedis } from './redis-server.ts';
+import { startRedis, type TestRedis } from './redis-server.ts';
+import { type StubPlatform, startStub } from './stub-platform.ts';
 
 export const API_KEY = 'at_canary_0123456789abcdef';
 
@@ -56,6 +58,29 @@ export function makeFleet(server: TestRedis, baseUrl: string, limits: Partial<Ex
   };
 }
 
+/** Tests that each have a Redis, a platform and a fleet of their own: none minds what runs beside it. */
+export function fleetOfEach(limits: Partial<ExchangeLimits> = {}) {
+  return test.extend<{ server: TestRedis; stub: StubPlatform; fleet: Fleet }>({
+    // biome-ignore lint/correctness/noEmptyPattern: what it names is what it needs
+    server: async ({}, use) => {
+      const server = await startRedis();
+      await use(server);
+      await server.close();
+    },
+    // biome-ignore lint/correctness/noEmptyPattern: what it names is what it needs
+    stub: async ({}, use) => {
+      const stub = await startStub();
+      await use(stub);
+      await stub.close();
+    },
+    fleet: async ({ server, stub }, use) => {
+      const fleet = makeFleet(server, stub.baseUrl, limits);
+      await use(fleet);
+      await fleet.close();
+    },
+  });
+}
+
 export function queryOf(text: string, facts: Record<string, bigint> = { age: 20n }): Query {
   return { query: text, facts: new Map(Object.entries(facts)), relations: null, predictions: null };
 }
@@ -74,7 +99,7 @@ export async function endRest({ redis }: { redis: Redis }): Promise<void> {
   for (const { id } of await readUpstreams(redis)) await redis.hset(`${FLEET_KEY}:u:${id}`, 'till', 1);
 }
 
-export const OPTIONS: AskOptions = { epoch: 'epoch-1', cache: true, deadlineMs: 20_000 };
+export const OPTIONS: AskOptions = { epoch: 'epoch-1', cache: true, deadlineMs: 60_000 };
 
 /** `permit` for a verdict, else the kind. */
 export function words(answers: readonly FleetAnswer[]): string[] {

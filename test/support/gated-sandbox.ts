@@ -12,12 +12,22 @@ export class GatedSandbox implements SandboxDriver {
   state: 'open' | 'shut' | 'down' = 'shut';
   private readonly inner = createSubprocessDriver();
   private readonly gates = new Set<() => void>();
+  private admitted = 0;
 
   /** Lets those in that ask now, and those that come later. */
   release(): void {
     this.state = 'open';
-    for (const gate of this.gates) gate();
-    this.gates.clear();
+    this.admit(this.gates.size);
+  }
+
+  /** Lets so many in, of those that ask now or will, and no more. */
+  admit(count: number): void {
+    this.admitted += count;
+    for (const gate of [...this.gates].slice(0, this.admitted)) {
+      this.admitted--;
+      this.gates.delete(gate);
+      gate();
+    }
   }
 
   prepare: SandboxDriver['prepare'] = (image, runtime) => this.inner.prepare(image, runtime);
@@ -28,14 +38,18 @@ export class GatedSandbox implements SandboxDriver {
 
   open: SandboxDriver['open'] = async (limits, labels, signal) => {
     if (this.state === 'down') throw new BoxLost('start', 'engine', 'start:engine', 'connection refused');
-    if (this.state === 'shut') {
+    if (this.state === 'shut' && this.admitted > 0) this.admitted--;
+    else if (this.state === 'shut') {
       this.waiting++;
+      let enter = (): void => {};
       try {
         await new Promise<void>((resolve, reject) => {
-          this.gates.add(resolve);
+          enter = resolve;
+          this.gates.add(enter);
           signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
         });
       } finally {
+        this.gates.delete(enter);
         this.waiting--;
       }
     }

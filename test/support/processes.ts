@@ -26,10 +26,10 @@ export function processesOf(dataFolder: string): SeenProcess[] {
   });
 }
 
-export function killAll(processes: readonly SeenProcess[]): void {
+export function killAll(processes: readonly SeenProcess[], signal: NodeJS.Signals = 'SIGKILL'): void {
   for (const { pid } of processes) {
     try {
-      process.kill(pid, 'SIGKILL');
+      process.kill(pid, signal);
     } catch {
       // gone by itself
     }

@@ -113,7 +113,7 @@ async function start(own: string, command: (port: number) => [string, string[]])
           () => true,
           () => false,
         ),
-      { withinMs: 30_000 },
+      { withinMs: 120_000 },
     );
   };
   const kill = async (): Promise<void> => {

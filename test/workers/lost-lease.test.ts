@@ -8,6 +8,7 @@ import { startCollectWorker } from '../../src/workers/collect/worker.ts';
 import { startRolloutWorker } from '../../src/workers/rollout/worker.ts';
 import { FarmParts } from '../support/farm-parts.ts';
 import { GatedSandbox } from '../support/gated-sandbox.ts';
+import { TIMED } from '../support/timed.ts';
 import { until } from '../support/until.ts';
 
 const SPEC = {
@@ -70,14 +71,15 @@ describe('a worker', () => {
     await until('it is at work', () => sandbox.waiting === 1);
     expect((await run.status()).waiting_for.filter((w) => /not been heard/.test(w.phase))).toEqual([]);
     // As it stands four seconds after its last heartbeat.
-    const seconds = Number((await farm.server.redis.time())[0]);
     const { redis } = farm.server;
-    const lease = seconds * 1000 + 3_500;
-    const transaction = redis.multi().hset(`${runKey(run.run)}:g:0`, '0.l', lease);
-    await transaction.zadd(`${runKey(run.run)}:live`, lease, '0-0').exec();
-    const silent = (await run.status()).waiting_for.find((w) => /not been heard/.test(w.phase));
-    expect(silent).toMatchObject({ member: '0-0' });
-    expect(silent?.phase).toMatch(
+    const silent = await until('it is named before its next heartbeat', async () => {
+      const lease = Number((await redis.time())[0]) * 1000 + 3_500;
+      const transaction = redis.multi().hset(`${runKey(run.run)}:g:0`, '0.l', lease);
+      await transaction.zadd(`${runKey(run.run)}:live`, lease, '0-0').exec();
+      return (await run.status()).waiting_for.find((w) => /not been heard/.test(w.phase));
+    });
+    expect(silent.member).toBe('0-0');
+    expect(silent.phase).toMatch(
       /^worker rollout-1 has not been heard of for [3-9]\.\d s: this member is given to others in [0-4]\.\d s$/,
     );
     await until('it is heard of again', async () =>
@@ -87,6 +89,7 @@ describe('a worker', () => {
   });
 
   it('whose event loop stands still for five seconds, again and again, keeps its members', {
+    ...TIMED,
     timeout: 150_000,
   }, async (context) => {
     const farm = await farmOf(context);

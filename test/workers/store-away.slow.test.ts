@@ -36,6 +36,7 @@ interface Scene {
   disk: Disk;
   farm: FarmParts;
   run: DrivenRun;
+  sandbox: GatedSandbox;
 }
 
 async function scene({ onTestFinished }: TestContext): Promise<Scene> {
@@ -59,19 +60,26 @@ async function scene({ onTestFinished }: TestContext): Promise<Scene> {
   closing.push(() => farm.close());
   const run = await farm.drive(SPEC);
   const sandbox = new GatedSandbox();
-  sandbox.release();
+  // More are played when the fault has begun.
+  sandbox.admit(4);
   const seat = farm.seat('rollout', run.run, 2);
   const rollout = await startRolloutWorker(seat, sandbox, async () => new Set([seat.worker]));
   farm.onClose(() => rollout.stop());
   const collect = await startCollectWorker(farm.seat('collect', run.run), run.run);
   farm.onClose(() => collect.stop());
-  return { server, proxy, disk, farm, run };
+  return { server, proxy, disk, farm, run, sandbox };
 }
 
 /** Pauses while the fault lasts, says `why`, and ends sound once it is over. */
-async function rides({ farm, run }: Scene, why: RegExp, begin: () => unknown, mend: () => unknown): Promise<void> {
+async function rides(
+  { farm, run, sandbox }: Scene,
+  why: RegExp,
+  begin: () => unknown,
+  mend: () => unknown,
+): Promise<void> {
   await until('the run is at work', async () => (await run.status()).members.accepted >= 4);
   await begin();
+  sandbox.release();
   const paused = await until(
     'the run is paused, and says why',
     async () => {

@@ -1,84 +1,76 @@
 // What the fleet keeps in Redis and for how long, and what happens when Redis or an asker goes away.
 
 import { spawn } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
-import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect } from 'vitest';
 import type { FleetAsker } from '../../../src/workers/verify/fleet/asker.ts';
 import { Exchange } from '../../../src/workers/verify/fleet/exchange.ts';
 import { FLEET_KEY, flightKey } from '../../../src/workers/verify/fleet/upstream.ts';
-import {
-  API_KEY,
-  type Fleet,
-  makeFleet,
-  OPTIONS,
-  queriesOf,
-  queryOf,
-  tally,
-  upstreamOf,
-  words,
-} from '../../support/fleet.ts';
+import { filesWith } from '../../support/files.ts';
+import { API_KEY, fleetOfEach, OPTIONS, queriesOf, queryOf, tally, upstreamOf, words } from '../../support/fleet.ts';
 import { gate } from '../../support/gate.ts';
-import { startRedis, type TestRedis } from '../../support/redis-server.ts';
-import { fault, permitted, type StubPlatform, startStub } from '../../support/stub-platform.ts';
+import type { TestRedis } from '../../support/redis-server.ts';
+import { fault, permitted, type StubPlatform } from '../../support/stub-platform.ts';
 
-let server: TestRedis;
-let stub: StubPlatform;
-let fleet: Fleet;
-beforeEach(async () => {
-  server = await startRedis();
-  stub = await startStub();
-  fleet = makeFleet(server, stub.baseUrl, { backoffMs: 20 });
-});
-afterEach(async () => {
-  await fleet.close();
-  await stub.close();
-  await server.close();
-});
+const test = fleetOfEach({ backoffMs: 20 });
 
 /** Every key, field, member and value. */
-async function everything(): Promise<string> {
+async function everything({ redis }: TestRedis): Promise<string> {
   const parts: string[] = [];
-  for (const key of await server.redis.keys('*')) {
+  for (const key of await redis.keys('*')) {
     parts.push(key);
-    const type = await server.redis.type(key);
+    const type = await redis.type(key);
+    if (type === 'none') continue; // gone meanwhile
     const read = { string: ['GET'], hash: ['HGETALL'], zset: ['ZRANGE', '0', '-1'], list: ['LRANGE', '0', '-1'] }[type];
     if (!read) throw new Error(`a ${type} under ${key}`);
     const [command, ...rest] = read as [string, ...string[]];
-    parts.push(JSON.stringify(await server.redis.call(command, key, ...rest)));
+    parts.push(JSON.stringify(await redis.call(command, key, ...rest)));
   }
   return parts.join('\n');
 }
 
-const kept = (): Promise<number> => server.redis.hlen(`${FLEET_KEY}:cache`);
+const kept =
+  ({ redis }: TestRedis) =>
+  (): Promise<number> =>
+    redis.hlen(`${FLEET_KEY}:cache`);
 
 describe('what is kept', () => {
-  test('neither prompt nor answer nor key stands in Redis or on its disk, while asked or after', async () => {
+  test('neither prompt nor answer nor key stands in Redis or on its disk, while asked or after', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
     const canary = 'CANARYPROMPT';
     let during = '';
-    stub.behave = () => ({ delayMs: 200, items: (query) => ({ ...permitted(query), proof_summary: 'CANARYPROOF' }) });
+    const seen = gate();
+    stub.behave = () => ({
+      after: seen.opened,
+      items: (query) => ({ ...permitted(query), proof_summary: 'CANARYPROOF' }),
+    });
     const queries = Array.from({ length: 60 }, (_, i) => queryOf(`${canary} ${i}`, { CANARYFACT: BigInt(i) }));
     // One call at a time: some of it waits in Redis meanwhile.
     const asking = fleet.asker({ concurrency: 1 }).ask(queries, OPTIONS);
     await expect.poll(() => stub.calls.length).toBe(1);
-    during = await everything();
+    during = await everything(server);
+    seen.open();
     expect(tally(words(await asking))).toEqual({ permit: 60 });
     stub.behave = () => ({ status: 401, body: fault('unauthorized', { message: `the key ${API_KEY} is not valid` }) });
     const [refused] = await fleet.asker().ask(queriesOf(1), OPTIONS);
     expect(refused).toMatchObject({ kind: 'misconfigured', detail: expect.stringContaining('[redacted]') });
-    await expect.poll(kept).toBe(60);
-    const disk = await readdir(server.folder, { recursive: true, withFileTypes: true });
-    const files = disk.filter((entry) => entry.isFile());
-    const bytes = await Promise.all(files.map((entry) => readFile(path.join(entry.parentPath, entry.name), 'latin1')));
-    expect(bytes.join('').length).toBeGreaterThan(10_000);
-    for (const text of [during, await everything(), ...bytes]) {
-      expect(text).not.toContain('CANARY');
-      expect(text).not.toContain(API_KEY);
+    await expect.poll(kept(server)).toBe(60);
+    // Its keys are there, so that it is the right folder.
+    expect(filesWith(server.folder, FLEET_KEY).length).toBeGreaterThan(0);
+    for (const secret of ['CANARY', API_KEY]) {
+      for (const text of [during, await everything(server)]) expect(text).not.toContain(secret);
+      expect(filesWith(server.folder, secret)).toEqual([]);
     }
     expect([...stub.keys]).toEqual([`Bearer ${API_KEY}`]);
   });
 
-  test('verdicts and denials are kept; nothing transient is, and no flight stays behind', async () => {
+  test('verdicts and denials are kept; nothing transient is, and no flight stays behind', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
     const large = 'x'.repeat(300_000);
     const queries = [...queriesOf(4), queryOf(large)];
     const errors: Record<string, object> = {
@@ -90,7 +82,7 @@ describe('what is kept', () => {
     stub.behave = () => ({ items: (query) => errors[query] ?? null });
     const answers = await fleet.asker({ tries: 2 }).ask(queries, OPTIONS);
     expect(words(answers)).toEqual(['permit', 'denial', 'unavailable', 'unavailable', 'unreadable']);
-    await expect.poll(kept).toBe(2);
+    await expect.poll(kept(server)).toBe(2);
     const again = await fleet.asker({ tries: 2 }).ask(queries, OPTIONS);
     expect(again.map((one) => one.cached)).toEqual([true, true, false, false, false]);
     expect(again[1]).toEqual({ ...answers[1], cached: true });
@@ -99,20 +91,24 @@ describe('what is kept', () => {
       .toEqual([]);
   });
 
-  test('the cache stays within its bound, by least use, and its books agree with it', async () => {
+  test('the cache stays within its bound, by least use, and its books agree with it', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
     const big = 'x'.repeat(2_000);
     stub.behave = () => ({ items: (query) => ({ ...permitted(query), proof_summary: big }) });
     const room = 100_000;
     const asker = fleet.asker({ cacheBytes: room });
     await asker.ask(queriesOf(20), OPTIONS);
-    await expect.poll(kept).toBe(20);
+    await expect.poll(kept(server)).toBe(20);
     for (let i = 1; i <= 10; i++) {
       await asker.ask(queriesOf(2), OPTIONS);
       await asker.ask(queriesOf(10, i * 100), OPTIONS);
     }
     const most = Math.floor(room / 2_450);
-    await expect.poll(kept).toBeLessThanOrEqual(most);
-    expect(await kept()).toBeGreaterThan(most - 10);
+    await expect.poll(kept(server)).toBeLessThanOrEqual(most);
+    expect(await kept(server)()).toBeGreaterThan(most - 10);
     // Used in every round, and so never dropped.
     expect(stub.asked.get('query 0')).toBe(1);
     const [bytes, lru, exp] = await Promise.all([
@@ -120,7 +116,7 @@ describe('what is kept', () => {
       server.redis.zcard(`${FLEET_KEY}:lru`),
       server.redis.zcard(`${FLEET_KEY}:exp`),
     ]);
-    expect([lru, exp]).toEqual([await kept(), await kept()]);
+    expect([lru, exp]).toEqual([await kept(server)(), await kept(server)()]);
     expect(Number(bytes)).toBeLessThanOrEqual(room);
     let memory = 0;
     for (const name of ['cache', 'lru', 'exp'])
@@ -128,7 +124,7 @@ describe('what is kept', () => {
     expect(memory).toBeLessThan(room * 1.15);
   });
 
-  test('an answer is kept for its time only', async () => {
+  test('an answer is kept for its time only', async ({ server, stub, fleet }) => {
     const asker = fleet.asker();
     await asker.ask(queriesOf(1), { ...OPTIONS, ttlMs: 150 });
     // It has its answer before the fleet has taken note, and the time runs from there.
@@ -139,25 +135,25 @@ describe('what is kept', () => {
     expect(stub.asked.get('query 0')).toBe(2);
   });
 
-  test('when Redis fills up the cache goes first, and asking goes on', async () => {
+  test('when Redis fills up the cache goes first, and asking goes on', async ({ server, stub, fleet }) => {
     const asker = fleet.asker();
     await asker.ask(queriesOf(100), OPTIONS);
-    await expect.poll(kept).toBe(100);
+    await expect.poll(kept(server)).toBe(100);
     const used = Number(/used_memory:(\d+)/.exec(await server.redis.info('memory'))?.[1]);
     await server.redis.config('SET', 'maxmemory', String(used));
     const gone = gate();
     stub.behave = () => ({ after: gone.opened });
     const asking = asker.ask(queriesOf(10, 500), { ...OPTIONS, deadlineMs: 60_000 });
-    await expect.poll(kept).toBe(0);
+    await expect.poll(kept(server)).toBe(0);
     gone.open();
     expect(tally(words(await asking))).toEqual({ permit: 10 });
     await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
-    expect(await kept()).toBe(0);
+    expect(await kept(server)()).toBe(0);
   });
 });
 
 describe('waiting', () => {
-  test('a deadline is kept although the upstream hangs, and each follower has its own', async () => {
+  test('a deadline is kept although the upstream hangs, and each follower has its own', async ({ stub, fleet }) => {
     stub.behave = () => ({ hang: true });
     const [first, second] = [fleet.asker(), fleet.asker()];
     const began = performance.now();
@@ -180,7 +176,7 @@ describe('waiting', () => {
     expect(Math.max(a, b)).toBeLessThan(20_000);
   });
 
-  test('one that hangs holds up nobody else', async () => {
+  test('one that hangs holds up nobody else', async ({ stub, fleet }) => {
     stub.behave = (call) => (call.queries.includes('query 0') ? { hang: true } : undefined);
     const asker = fleet.asker();
     const stop = new AbortController();
@@ -191,7 +187,7 @@ describe('waiting', () => {
     expect(words(await hung)).toEqual(['unavailable']);
   });
 
-  test('what nobody waits for any more is not asked; what somebody waits for is', async () => {
+  test('what nobody waits for any more is not asked; what somebody waits for is', async ({ server, stub, fleet }) => {
     const done = gate();
     stub.behave = (call) => (call.number === 1 ? { after: done.opened } : undefined);
     const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
@@ -212,19 +208,23 @@ describe('waiting', () => {
 
   describe('a call that hangs, and that nobody waits for any more,', () => {
     /** Asks, and wants no answer any more as soon as the platform has the query. */
-    const leave = async (asker: FleetAsker, i: number): Promise<void> => {
+    const leave = async (stub: StubPlatform, asker: FleetAsker, i: number): Promise<void> => {
       const stop = new AbortController();
       const left = asker.ask(queriesOf(1, i), { ...OPTIONS, signal: stop.signal });
       await expect.poll(() => stub.asked.has(`query ${i}`), { interval: 5 }).toBe(true);
       stop.abort();
       expect(words(await left)).toEqual(['unavailable']);
     };
-    const hanging = (text: string): void => {
+    const hanging = (stub: StubPlatform, text: string): void => {
       stub.behave = (call) => (call.queries.some((query) => query.includes(text)) ? { hang: true } : undefined);
     };
 
-    test('keeps its permit from nobody, though all of them hang, by batch and alone', async () => {
-      hanging('query 1');
+    test('keeps its permit from nobody, though all of them hang, by batch and alone', async ({
+      server,
+      stub,
+      fleet,
+    }) => {
+      hanging(stub, 'query 1');
       const limits = { concurrency: 2, hedgeMs: 400 };
       const [one, other] = [fleet.asker(limits), fleet.asker(limits)];
       const left = [10, 11, 12].map((from) => one.ask(queriesOf(1, from), { ...OPTIONS, deadlineMs: 300 }));
@@ -234,24 +234,24 @@ describe('waiting', () => {
       await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
     });
 
-    test('counts against the platform where that answers nothing else', async () => {
+    test('counts against the platform where that answers nothing else', async ({ server, stub, fleet }) => {
       stub.behave = () => ({ hang: true });
       const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
-      for (let i = 0; i < 5; i++) await leave(asker, i);
+      for (let i = 0; i < 5; i++) await leave(stub, asker, i);
       await expect.poll(async () => (await upstreamOf(server))?.breaker).toBe('open');
     });
 
-    test('counts for nothing where the platform answers others meanwhile', async () => {
-      hanging('query 1');
+    test('counts for nothing where the platform answers others meanwhile', async ({ server, stub, fleet }) => {
+      hanging(stub, 'query 1');
       const asker = fleet.asker({ concurrency: 8, hedgeMs: 300 });
-      for (let i = 10; i < 17; i++) await leave(asker, i);
+      for (let i = 10; i < 17; i++) await leave(stub, asker, i);
       expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);
       await expect.poll(async () => (await upstreamOf(server))?.inFlight).toBe(0);
       const state = await upstreamOf(server);
       expect(state).toMatchObject({ breaker: 'closed', failuresInARow: 0 });
     });
 
-    test('is not broken off while somebody of another process waits for it', async () => {
+    test('is not broken off while somebody of another process waits for it', async ({ server, stub, fleet }) => {
       const left = gate();
       stub.behave = () => ({ after: left.opened, delayMs: 2_200 });
       const [one, other] = [fleet.asker({ hedgeMs: 200 }), fleet.asker({ hedgeMs: 200 })];
@@ -268,7 +268,11 @@ describe('waiting', () => {
     });
   });
 
-  test('an asker that closes answers its own at once, and gives back what it asks for others', async () => {
+  test('an asker that closes answers its own at once, and gives back what it asks for others', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
     stub.behave = (call) => (call.number === 1 ? { hang: true } : undefined);
     // Longer than anybody waits here: nobody is taken for dead.
     const limits = { concurrency: 1, leaseMs: 60_000 };
@@ -286,8 +290,13 @@ describe('waiting', () => {
 });
 
 describe('a Redis that goes away', () => {
-  test('killed and started again: everything is answered, and nothing is asked twice', async () => {
-    stub.behave = () => ({ delayMs: 1_500 });
+  test('killed and started again: everything is answered, and nothing is asked twice', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
+    const back = gate();
+    stub.behave = () => ({ after: back.opened });
     const limits = { concurrency: 2, leaseMs: 60_000 };
     const askers = [fleet.asker(limits), fleet.asker(limits)];
     const options = { ...OPTIONS, deadlineMs: 60_000 };
@@ -296,6 +305,8 @@ describe('a Redis that goes away', () => {
     const ended = new Promise((resolve) => server.process.once('exit', resolve));
     server.process.kill('SIGKILL');
     await ended;
+    // Both calls are answered while it is away.
+    back.open();
     const again = spawn('redis-server', server.process.spawnargs.slice(1), { stdio: 'ignore' });
     try {
       expect(tally((await asking).flatMap(words))).toEqual({ permit: 300 });
@@ -305,7 +316,7 @@ describe('a Redis that goes away', () => {
     }
   });
 
-  test('one that stays away costs answers by their deadline, and no throw', async () => {
+  test('one that stays away costs answers by their deadline, and no throw', async ({ server, fleet }) => {
     const asker = fleet.asker();
     await asker.ask(queriesOf(1), OPTIONS);
     server.process.kill('SIGKILL');
@@ -316,7 +327,7 @@ describe('a Redis that goes away', () => {
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 
-  test('one that comes back empty: what waits is asked anew', async () => {
+  test('one that comes back empty: what waits is asked anew', async ({ server, stub, fleet }) => {
     const empty = gate();
     stub.behave = (call) => (call.number === 1 ? { after: empty.opened } : undefined);
     const [first, second] = [fleet.asker({ concurrency: 1 }), fleet.asker({ concurrency: 1 })];
@@ -330,9 +341,9 @@ describe('a Redis that goes away', () => {
 });
 
 describe('what a script is told', () => {
-  const member = (process: string): Exchange =>
+  const member = ({ redis }: TestRedis, process: string): Exchange =>
     new Exchange(
-      server.redis,
+      redis,
       { upstream: 'up', process, platform: '1', key: 'k' },
       { concurrency: 2, windowMs: 0, patienceMs: 900_000, tries: 1 },
     );
@@ -343,14 +354,14 @@ describe('what a script is told', () => {
     );
   const paused = { outcome: 'none', why: 'wait', halved: 0, restored: false, single: false };
 
-  test.each([
+  test.for([
     { pauseMs: 1e19, waited: '1e19', wakes: 300_000 },
     { pauseMs: 3_600_000, waited: '3600000', wakes: 300_000 },
     { pauseMs: Number.POSITIVE_INFINITY, waited: 'Infinity', wakes: null },
     { pauseMs: Number.NaN, waited: 'NaN', wakes: null },
     { pauseMs: -5, waited: '-5', wakes: null },
-  ])('a pause of $pauseMs ms lasts five minutes at most, and one that is no time is none', async (row) => {
-    const exchange = member('one');
+  ])('a pause of $pauseMs ms lasts five minutes at most, and one that is no time is none', async (row, { server }) => {
+    const exchange = member(server, 'one');
     const [call] = (await join(exchange, 1)).calls;
     if (!call) throw new Error('no call');
     const key = flightKey('up', 'e', '0');
@@ -369,8 +380,10 @@ describe('what a script is told', () => {
     }
   });
 
-  test('what dies with a process comes back in parts, after a second death one by one, and at no try', async () => {
-    const [first, second, third] = ['first', 'second', 'third'].map((name) => member(name)) as [
+  test('what dies with a process comes back in parts, after a second death one by one, and at no try', async ({
+    server,
+  }) => {
+    const [first, second, third] = ['first', 'second', 'third'].map((name) => member(server, name)) as [
       Exchange,
       Exchange,
       Exchange,
@@ -385,8 +398,10 @@ describe('what a script is told', () => {
     expect([...parts, ...alone].flatMap((call) => call.items).every((item) => item.tries === 0)).toBe(true);
   });
 
-  test('a query that every process dies of is given up, and does not take the whole fleet with it', async () => {
-    const all = Array.from({ length: 10 }, (_, i) => member(`m${i}`));
+  test('a query that every process dies of is given up, and does not take the whole fleet with it', async ({
+    server,
+  }) => {
+    const all = Array.from({ length: 10 }, (_, i) => member(server, `m${i}`));
     let taken = 0;
     for (const [i, one] of all.entries()) {
       one.closing = i > 0;
@@ -400,7 +415,11 @@ describe('what a script is told', () => {
     expect(taken).toBe(7);
   });
 
-  test('a call that Redis refuses to settle is told, tried again, and its own askers have their answers', async () => {
+  test('a call that Redis refuses to settle is told, tried again, and its own askers have their answers', async ({
+    server,
+    stub,
+    fleet,
+  }) => {
     const asker = fleet.asker();
     stub.behave = () => ({ after: server.redis.set(`${FLEET_KEY}:exp`, 'not what it should be') });
     expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual(['permit']);

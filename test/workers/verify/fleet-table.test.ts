@@ -1,25 +1,13 @@
 // Which failure means what: each row of the table over real HTTP, through the fleet's asker, for whole calls and for
 // items of a batch. Only verdicts and denials may be kept; only what the infrastructure did counts for the breaker.
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
 import { FLEET_KEY, readUpstreams } from '../../../src/workers/verify/fleet/upstream.ts';
-import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, words } from '../../support/fleet.ts';
-import { startRedis, type TestRedis } from '../../support/redis-server.ts';
-import { fault, permitted, type StubPlatform, type StubReply, startStub } from '../../support/stub-platform.ts';
+import { fleetOfEach, OPTIONS, queriesOf, queryOf, words } from '../../support/fleet.ts';
+import type { TestRedis } from '../../support/redis-server.ts';
+import { fault, permitted, type StubReply } from '../../support/stub-platform.ts';
+import { TIMED } from '../../support/timed.ts';
 
-let server: TestRedis;
-let stub: StubPlatform;
-let fleet: Fleet;
-beforeEach(async () => {
-  server = await startRedis();
-  stub = await startStub();
-  fleet = makeFleet(server, stub.baseUrl, { tries: 2, backoffMs: 10, callTimeoutMs: 300, patienceMs: 250 });
-});
-afterEach(async () => {
-  await fleet.close();
-  await stub.close();
-  await server.close();
-});
+const test = fleetOfEach({ tries: 2, backoffMs: 10, patienceMs: 250 });
 
 const html = '<html><body>no healthy instance</body></html>';
 const undecided = (query: string): object => ({ ...permitted(query), status: 'unavailable', proof_checked: null });
@@ -119,35 +107,48 @@ const ITEMS: Row[] = [
   { name: 'status 418', reply: of({ code: 'what', status_code: 418 }), ...ours, kept: 2 },
 ];
 
-const keptNow = (): Promise<number> => server.redis.hlen(`${FLEET_KEY}:cache`);
+const keptNow = ({ redis }: TestRedis): Promise<number> => redis.hlen(`${FLEET_KEY}:cache`);
 
-test.each(WHOLE)('a call with $name', async ({ reply, kind, calls, kept, failures }) => {
-  stub.behave = () => reply;
-  expect(words(await fleet.asker().ask(queriesOf(1), OPTIONS))).toEqual([kind]);
-  expect(stub.calls.length).toBe(calls);
-  await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
-  expect(await keptNow()).toBe(kept);
-  expect((await readUpstreams(server.redis))[0]?.counters.failures).toBe(failures);
-});
+test.concurrent.for(WHOLE)(
+  'a call with $name',
+  TIMED,
+  async ({ reply, kind, calls, kept, failures }, { server, stub, fleet, expect }) => {
+    stub.behave = () => reply;
+    const asker = fleet.asker(reply.hang ? { callTimeoutMs: 300 } : {});
+    expect(words(await asker.ask(queriesOf(1), OPTIONS))).toEqual([kind]);
+    expect(stub.calls.length).toBe(calls);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
+    expect(await keptNow(server)).toBe(kept);
+    expect((await readUpstreams(server.redis))[0]?.counters.failures).toBe(failures);
+  },
+);
 
-test('a query of a few hundred kilobytes that is called too large is unreadable', async () => {
+test.concurrent('a query of a few hundred kilobytes that is called too large is unreadable', async ({
+  stub,
+  fleet,
+  expect,
+}) => {
   stub.behave = () => ({ status: 413, body: fault('payload_too_large') });
   expect(words(await fleet.asker().ask([queryOf('x'.repeat(300_000))], OPTIONS))).toEqual(['unreadable']);
 });
 
-test.each([413, undefined])(
+test.concurrent.for([413, undefined])(
   'a small item that is called too large (status_code %s) is no floor',
-  async (status_code) => {
+  async (status_code, { stub, fleet, expect }) => {
     stub.behave = () => of({ code: 'payload_too_large', status_code });
     expect(words(await fleet.asker().ask(queriesOf(3), OPTIONS))).toEqual(['permit', 'unavailable', 'permit']);
   },
 );
 
-test.each(ITEMS)('an item with $name, and its neighbours', async ({ reply, kind, calls, kept, failures }) => {
-  stub.behave = () => reply;
-  expect(words(await fleet.asker().ask(queriesOf(3), OPTIONS))).toEqual(['permit', kind, 'permit']);
-  expect(stub.calls.length).toBe(calls);
-  await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
-  expect(await keptNow()).toBe(kept);
-  expect((await readUpstreams(server.redis))[0]?.counters.failures).toBe(failures);
-});
+test.concurrent.for(ITEMS)(
+  'an item with $name, and its neighbours',
+  TIMED,
+  async ({ reply, kind, calls, kept, failures }, { server, stub, fleet, expect }) => {
+    stub.behave = () => reply;
+    expect(words(await fleet.asker().ask(queriesOf(3), OPTIONS))).toEqual(['permit', kind, 'permit']);
+    expect(stub.calls.length).toBe(calls);
+    await expect.poll(async () => (await readUpstreams(server.redis))[0]?.inFlight).toBe(0);
+    expect(await keptNow(server)).toBe(kept);
+    expect((await readUpstreams(server.redis))[0]?.counters.failures).toBe(failures);
+  },
+);

@@ -1,31 +1,18 @@
 // A call that hangs, over real HTTP: its queries are asked again in smaller calls while it is still out.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../../src/simulator/server.ts';
+import { describe, expect, onTestFinished } from 'vitest';
+import { type SimulatorOptions, startSimulator } from '../../../src/simulator/server.ts';
 import type { AskOptions, FleetAsker } from '../../../src/workers/verify/fleet/asker.ts';
 import type { FleetAnswer } from '../../../src/workers/verify/fleet/waits.ts';
 import type { Query } from '../../../src/workers/verify/wire-request.ts';
-import { type Fleet, makeFleet, OPTIONS, queriesOf, queryOf, tally, upstreamOf, words } from '../../support/fleet.ts';
+import { type Fleet, fleetOfEach, OPTIONS, queriesOf, queryOf, tally, upstreamOf, words } from '../../support/fleet.ts';
 import { gate } from '../../support/gate.ts';
-import { startRedis, type TestRedis } from '../../support/redis-server.ts';
-import { type StubPlatform, startStub } from '../../support/stub-platform.ts';
+import { TIMED } from '../../support/timed.ts';
 
 const HANGS = { callTimeoutMs: 30_000, concurrency: 16 };
 
-let server: TestRedis;
-let stub: StubPlatform;
-let fleet: Fleet;
-beforeEach(async () => {
-  server = await startRedis();
-  stub = await startStub();
-  fleet = makeFleet(server, stub.baseUrl, HANGS);
-});
-afterEach(async () => {
-  await fleet.close();
-  await stub.close();
-  await server.close();
-});
+const test = fleetOfEach(HANGS);
 
 /** Wants all, and the seventh for as long as it takes the others to have their answers: nobody may wait for it. */
 async function allButTheSeventh(
@@ -43,8 +30,8 @@ async function allButTheSeventh(
   return await Promise.all(asked);
 }
 
-describe('one hung query', () => {
-  test('of 256 does not hold 255, by a platform that usually answers at once', async () => {
+describe('one hung query', TIMED, () => {
+  test('of 256 does not hold 255, by a platform that usually answers at once', async ({ stub, fleet }) => {
     const asker = fleet.asker();
     // What is usual leaves the calls that do not hang two seconds before they count as if they did.
     stub.behave = () => ({ delayMs: 500 });
@@ -60,7 +47,10 @@ describe('one hung query', () => {
     expect([...stub.asked.values()].every((times) => times <= 3)).toBe(true);
   });
 
-  test('does not spoil its neighbours by a short deadline, by a platform that nobody knows yet', async () => {
+  test('does not spoil its neighbours by a short deadline, by a platform that nobody knows yet', async ({
+    stub,
+    fleet,
+  }) => {
     stub.behave = (call) => (call.queries.includes('query 7') ? { hang: true } : undefined);
     // Well below what a call may take before it counts as hanging.
     const asker = fleet.asker({ hedgeMs: 60_000 });
@@ -68,7 +58,7 @@ describe('one hung query', () => {
     expect(tally(words(answers))).toEqual({ permit: 49, unavailable: 1 });
   });
 
-  test('holds one permit, not those of the calls that it spoiled', async () => {
+  test('holds one permit, not those of the calls that it spoiled', async ({ server, stub, fleet }) => {
     stub.behave = (call) => (call.queries.includes('query 7') ? { hang: true } : undefined);
     const asker = fleet.asker({ hedgeMs: 300 });
     const stop = new AbortController();
@@ -79,7 +69,10 @@ describe('one hung query', () => {
     expect(tally(words(await asked))).toEqual({ permit: 49, unavailable: 1 });
   });
 
-  test('of another process spoils nothing here either, and each answer reaches whoever waits for it', async () => {
+  test('of another process spoils nothing here either, and each answer reaches whoever waits for it', async ({
+    stub,
+    fleet,
+  }) => {
     stub.behave = (call) => (call.queries.includes('query 7') ? { hang: true } : undefined);
     const askers = [fleet.asker({ hedgeMs: 300 }), fleet.asker({ hedgeMs: 300 })];
     const all = await Promise.all(askers.map((asker) => allButTheSeventh(asker, queriesOf(50))));
@@ -90,7 +83,7 @@ describe('one hung query', () => {
   });
 });
 
-test('the first answer counts, and one that comes late changes nothing', async () => {
+test('the first answer counts, and one that comes late changes nothing', async ({ server, stub, fleet }) => {
   let release = 0;
   const answered = gate();
   stub.behave = (call) =>
@@ -107,8 +100,8 @@ test('the first answer counts, and one that comes late changes nothing', async (
   expect(words(kept)).toEqual(words(answers));
 });
 
-describe('a platform that is slow for everybody', () => {
-  test('is not flooded: no query is asked more than three times, and most once', async () => {
+describe('a platform that is slow for everybody', TIMED, () => {
+  test('is not flooded: no query is asked more than three times, and most once', async ({ stub, fleet }) => {
     const asker = fleet.asker({ hedgeMs: 300 });
     const slow = gate();
     stub.behave = () => ({ after: slow.opened });
@@ -123,7 +116,7 @@ describe('a platform that is slow for everybody', () => {
     expect(stub.most).toBeLessThanOrEqual(16);
   });
 
-  test('is asked no faster than its rate, with parts counted in', async () => {
+  test('is asked no faster than its rate, with parts counted in', async ({ stub, fleet }) => {
     let [calls, lastAt] = [0, 0];
     stub.behave = (call) => {
       calls++;
@@ -138,7 +131,7 @@ describe('a platform that is slow for everybody', () => {
     expect(lastAt - began).toBeGreaterThanOrEqual((calls - 1) * 100 - 50);
   });
 
-  test('with an open breaker is not asked again at all', async () => {
+  test('with an open breaker is not asked again at all', async ({ stub, fleet }) => {
     const down = { status: 503, body: '<html></html>' };
     const asker = fleet.asker({ hedgeMs: 2_500, breakerThreshold: 1, breakerCooldownMs: 60_000 });
     stub.behave = (call) => (call.queries.length === 50 ? { hang: true } : down);
@@ -154,23 +147,22 @@ describe('a platform that is slow for everybody', () => {
 });
 
 describe('by the stand-in, told to misbehave', () => {
-  let simulator: Simulator;
-  const started = async (misbehave: string): Promise<FleetAsker> => {
-    simulator = await startSimulator({ misbehave } as SimulatorOptions);
+  const started = async (fleet: Fleet, misbehave: string): Promise<FleetAsker> => {
+    const simulator = await startSimulator({ misbehave } as SimulatorOptions);
+    onTestFinished(() => simulator.close());
     return fleet.asker({ hedgeMs: 400 }, { baseUrl: simulator.baseUrl });
   };
-  afterEach(() => simulator.close());
 
-  test('a query that hangs whatever it travels with is the only one without an answer', async () => {
-    const asker = await started(JSON.stringify({ fail: [{ kind: 'hang', match: 'query 7"' }] }));
+  test('a query that hangs whatever it travels with is the only one without an answer', async ({ fleet }) => {
+    const asker = await started(fleet, JSON.stringify({ fail: [{ kind: 'hang', match: 'query 7"' }] }));
     const facts = { age: 20n, annual_income: 1_000n, resident: true, active_grant: false } as never;
     const queries = Array.from({ length: 120 }, (_, i) => queryOf(`query ${i}`, facts));
     const answers = await allButTheSeventh(asker, queries);
     expect(answers.flatMap((answer, i) => (answer.kind === 'unavailable' ? [i] : []))).toEqual([7]);
   });
 
-  test('a batch that hangs once is answered by its parts', async () => {
-    const asker = await started(JSON.stringify({ fail: [{ kind: 'hang', first: 1, on: 'query-batch' }] }));
+  test('a batch that hangs once is answered by its parts', async ({ fleet }) => {
+    const asker = await started(fleet, JSON.stringify({ fail: [{ kind: 'hang', first: 1, on: 'query-batch' }] }));
     const facts = { age: 20n, annual_income: 1_000n, resident: true, active_grant: false } as never;
     const queries = Array.from({ length: 50 }, (_, i) => queryOf(`query ${i}`, facts));
     const answers = await asker.ask(queries, OPTIONS);

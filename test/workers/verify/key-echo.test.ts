@@ -2,28 +2,15 @@
 // it gets any further, in the answers, in the log or in Redis.
 
 import type { Redis } from 'ioredis';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+
 import { dumpJson } from '../../../src/shared/json/json.ts';
 import type { Value } from '../../../src/shared/json/value.ts';
 import { VerifierClient } from '../../../src/workers/verify/client.ts';
 import { reportFromDenial, reportFromResult, reportToValue } from '../../../src/workers/verify/report.ts';
-import { API_KEY, type Fleet, makeFleet, OPTIONS, queriesOf } from '../../support/fleet.ts';
-import { startRedis, type TestRedis } from '../../support/redis-server.ts';
-import { permitted, type StubPlatform, type StubReply, startStub } from '../../support/stub-platform.ts';
+import { API_KEY, fleetOfEach, OPTIONS, queriesOf } from '../../support/fleet.ts';
+import { permitted, type StubReply } from '../../support/stub-platform.ts';
 
-let server: TestRedis;
-let stub: StubPlatform;
-let fleet: Fleet;
-beforeEach(async () => {
-  server = await startRedis();
-  stub = await startStub();
-  fleet = makeFleet(server, stub.baseUrl, { tries: 2, backoffMs: 10 });
-});
-afterEach(async () => {
-  await fleet.close();
-  await stub.close();
-  await server.close();
-});
+const test = fleetOfEach({ tries: 2, backoffMs: 10 });
 
 const ESCAPED = [...API_KEY].map((c, i) => (i % 3 ? c : `\\u00${c.charCodeAt(0).toString(16)}`)).join('');
 /** JSON with the key in it, spelled so that only a parser finds it. */
@@ -67,7 +54,7 @@ const ECHOES: [string, StubReply, string][] = [
   ['an item that is forbidden', item({ status: 'error', error: { code: 'KEY', status_code: 403 } }), 'misconfigured'],
 ];
 
-test.each(ECHOES)('%s', async (_, reply, kind) => {
+test.concurrent.for(ECHOES)('%s', async ([_, reply, kind], { server, stub, fleet, expect }) => {
   stub.behave = () => reply;
   const client = new VerifierClient({
     baseUrl: stub.baseUrl,

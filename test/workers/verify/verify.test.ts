@@ -6,6 +6,7 @@ import { resolveVerifier, type VerifierConfig } from '../../../src/shared/spec/v
 import type { Answer } from '../../../src/workers/verify/client.ts';
 import { type VerifyItem, verifyCompletions } from '../../../src/workers/verify/verify.ts';
 import type { Query } from '../../../src/workers/verify/wire-request.ts';
+import { TIMED } from '../../support/timed.ts';
 
 function configOf(more = ''): VerifierConfig {
   const { config } = resolveVerifier(parseJson(`{"domain": {"platform_id": 4${more}}}`) as ValueMap, null);
@@ -189,24 +190,28 @@ describe('what the event loop notices of hostile completions', () => {
     ],
     ['blocks of 5 MB', config, new Array(6).fill(large(5_000_000)), 'the decision block is above 1 MB'],
     ['spaces of 5 MB', config, new Array(6).fill(' '.repeat(5_000_000) + block('x', '{}')), null],
-  ] as [string, VerifierConfig, string[], string | null][])('%s: timers keep going', async (_, of, texts, floored) => {
-    let lag = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      lag = Math.max(lag, performance.now() - last - 50);
-      last = performance.now();
-    }, 50);
-    const results = await verifyCompletions(
-      of,
-      texts.map((text) => item(text)),
-      asker(),
-    );
-    await sleep(60);
-    clearInterval(timer);
-    // What this guards against stood for tens of seconds; a busy machine stands for a few.
-    expect(lag).toBeLessThan(10_000);
-    expect(new Set(results.map((one) => one.status === 'completed' && one.floored))).toEqual(new Set([floored]));
-  });
+  ] as [string, VerifierConfig, string[], string | null][])(
+    '%s: timers keep going',
+    TIMED,
+    async (_, of, texts, floored) => {
+      let lag = 0;
+      let last = performance.now();
+      const timer = setInterval(() => {
+        lag = Math.max(lag, performance.now() - last - 50);
+        last = performance.now();
+      }, 50);
+      const results = await verifyCompletions(
+        of,
+        texts.map((text) => item(text)),
+        asker(),
+      );
+      await sleep(60);
+      clearInterval(timer);
+      // What this guards against stood for tens of seconds; a busy machine stands for a few.
+      expect(lag).toBeLessThan(10_000);
+      expect(new Set(results.map((one) => one.status === 'completed' && one.floored))).toEqual(new Set([floored]));
+    },
+  );
 
   test('a block just below 1 MB is read', async () => {
     const text = `<decision>{"facts": {"a": "${'x'.repeat(1024 * 1024 - 20)}"}}</decision>`;

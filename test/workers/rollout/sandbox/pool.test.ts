@@ -18,6 +18,16 @@ describe('a pool', () => {
   };
   const open = (over: Partial<SandboxLimits> = {}, signal = new AbortController().signal) =>
     pool.open({ ...LIMITS, ...over }, LABELS, signal);
+  /** Until as many were asked for, one after the other, that some are made ahead. */
+  const someReady = (also: () => boolean = () => true) =>
+    until(
+      'some stand ready',
+      async () => {
+        await (await open()).close();
+        return driver.boxes.size > 0 && also();
+      },
+      { everyMs: 0 },
+    );
   const closeAll = (boxes: Box[]) => Promise.all(boxes.map((box) => box.close()));
 
   beforeEach(() => {
@@ -38,10 +48,9 @@ describe('a pool', () => {
     });
 
     test('makes them where many are asked for, gives them at once, and goes back to none when nobody asks', async () => {
-      make({ demandMs: 2_000 });
+      make({ demandMs: 600 });
       driver.startMs = 60;
-      for (let turn = 0; turn < 24; turn += 1) await (await open()).close();
-      await until('some stand ready', () => driver.boxes.size > 0 && driver.starting === 0);
+      await someReady(() => driver.starting === 0);
       expect(driver.boxes.size).toBeLessThanOrEqual(8);
       // No start comes to its end meanwhile: what is given stood ready.
       driver.script.push(...Array.from({ length: 64 }, () => 'hang' as const));
@@ -61,8 +70,7 @@ describe('a pool', () => {
 
     test('never gives a box that has died meanwhile', async () => {
       driver.startMs = 30;
-      for (let turn = 0; turn < 20; turn += 1) await (await open()).close();
-      await until('one stands ready', () => driver.boxes.size > 0);
+      await someReady();
       for (const box of driver.boxes) await box.close();
       const box = await open();
       expect(await run(box, ['true'])).toMatchObject({ cause: 'exit', exitCode: 0 });
@@ -101,8 +109,7 @@ describe('a pool', () => {
     test('memory of boxes that stand ready is given up for one that is wanted', async () => {
       driver.memoryMb = 1_300;
       driver.startMs = 40;
-      for (let turn = 0; turn < 30; turn += 1) await (await open()).close();
-      await until('some stand ready', () => driver.boxes.size > 0);
+      await someReady();
       const large = await open({ memoryMb: 900 });
       await large.close();
     });
@@ -164,7 +171,7 @@ describe('a pool', () => {
   describe('closing', () => {
     test('takes along what is lent, what stands ready, what starts, and who waits', async () => {
       driver.startMs = 30;
-      for (let turn = 0; turn < 20; turn += 1) await (await open()).close();
+      await someReady();
       const lent = await open();
       const running = expect(run(lent, ['sleep', '60'])).rejects.toMatchObject({ name: 'BoxLost' });
       driver.script.push('hang');
