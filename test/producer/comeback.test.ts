@@ -111,11 +111,13 @@ describe.concurrent('Redis that comes back', () => {
     parts.keep();
     const run = await parts.drive();
     await until('shards are committed', async () => (await run.shards()) >= 2, { everyMs: 5 });
+    const since = await run.ledger.field('opened_at');
     await parts.comeBack();
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
     expect(parts.said(/has forgotten the run/)).toBe(true);
+    expect(await run.ledger.field('opened_at')).toBe(since);
     expect(parts.said(/has lost writes: the ledger follows the store/)).toBe(true);
     await expectSound(parts.farm, run.run);
   });
