@@ -96,9 +96,9 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
       slot_wait_ms: SLOT_WAIT_MS,
       refill: spec.groups.refill,
       max_attempts: MAX_ATTEMPTS,
+      opened_at: Date.now(),
     });
-    if (opened) await ledger.setField('opened_at', String(Date.now()));
-    else {
+    if (!opened) {
       // Somebody else opened it meanwhile: perhaps with another spec, or another key.
       settings = readSettings((await ledger.field('settings')) as string);
       await refuseChanged(run, store, settings.documentSha256, document);

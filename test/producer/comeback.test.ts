@@ -131,12 +131,14 @@ describe.concurrent('Redis that comes back', () => {
     await until('a shard is committed', async () => (await run.shards()) >= 1);
     parts.on('one');
     await until('another is', async () => (await run.shards()) >= 2);
+    const since = await run.ledger.field('opened_at');
     await parts.comeBack();
     parts.on('all');
     expect(await until('the run ends', () => Promise.race([run.end, null]), { withinMs: 150_000 })).toEqual({
       state: 'done',
     });
     expect(parts.said(/has forgotten the run/)).toBe(true);
+    expect(await run.ledger.field('opened_at')).toBe(since);
     expect(parts.said(/has lost writes: the ledger follows the store/)).toBe(true);
     await expectSound(parts.farm, run.run);
   });

@@ -32,12 +32,16 @@ const KINDS = {
   },
   spent: { pairs: [[UP, UP], [UP]], groups: 1 },
 };
-type Kind = keyof typeof KINDS;
+export type Kind = keyof typeof KINDS;
 const NAMES = Object.keys(KINDS) as Kind[];
 
-/** Four kinds of tasks in turn, groups of two, at most two refills. `each`: tasks of a kind. */
-export function refillSpec(each: number, write: (name: string, content: string) => string) {
-  const kinds = Array.from({ length: each }, () => NAMES).flat();
+/** Four kinds of tasks in turn, or those that are named, groups of two, at most two refills. `each`: how often. */
+export function refillSpec(
+  each: number,
+  write: (name: string, content: string) => string,
+  names: readonly Kind[] = NAMES,
+) {
+  const kinds = Array.from({ length: each }, () => names).flat();
   const ids = kinds.map((kind, i) => `${kind}-${i}`);
   const lines = kinds.flatMap((kind, i) =>
     KINDS[kind].pairs.flat().map((actions) => `${JSON.stringify({ task_id: ids[i], actions })}\n`),

@@ -24,8 +24,8 @@ export type Misdeed =
   | { kind: 'cut_request' }
   /** The answer ends after its head and half of its body. */
   | { kind: 'cut_answer' }
-  /** The server does it, and its answer is lost. */
-  | { kind: 'lose_answer' }
+  /** The server does it, and its answer is lost. `done`: called when it has done it. */
+  | { kind: 'lose_answer'; done?: () => void }
   /** One bit of the body is another. */
   | { kind: 'flip_request' }
   | { kind: 'flip_answer' }
@@ -96,6 +96,7 @@ export class S3Proxy {
     }
     const answer = await this.forward(request, body);
     if (misdeed?.kind === 'lose_answer') {
+      misdeed.done?.();
       response.destroy();
       return;
     }

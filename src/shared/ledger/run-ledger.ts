@@ -91,6 +91,9 @@ const OPENING = [
   'max_attempts',
 ] as const;
 
+/** When, by the clock of who opened it; other versions did not always get to say so. */
+const SINCE = 'opened_at';
+
 /** Redis is another server than the one whose ledger was compared with the store. */
 export class RedisChanged extends Error {
   constructor(run: string) {
@@ -125,9 +128,11 @@ export class RunLedger {
 
   /** What it was opened with, so that it can be opened again where Redis has forgotten it; null if it is not there. */
   async opening(): Promise<Record<string, string> | null> {
-    const values = await this.redis.hmget(`${runKey(this.run)}:run`, ...OPENING);
-    const known = OPENING.flatMap((name, i) => (typeof values[i] === 'string' ? [[name, values[i]] as const] : []));
-    return known.length === OPENING.length ? Object.fromEntries(known) : null;
+    const names = [...OPENING, SINCE];
+    const values = await this.redis.hmget(`${runKey(this.run)}:run`, ...names);
+    const known = names.flatMap((name, i) => (typeof values[i] === 'string' ? [[name, values[i]] as const] : []));
+    const fields = Object.fromEntries(known);
+    return OPENING.every((name) => name in fields) ? fields : null;
   }
 
   /** Id of the Redis that has the run now, as the scripts see it: another one after every start, and after it was a replica. */

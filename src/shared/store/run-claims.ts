@@ -17,8 +17,8 @@ export interface RunRoots {
   inputs: Claim[];
 }
 
-/** A key of an object, or a reason why not all of them can be known. */
-export type ClaimedKey = { key: string } | { unknown: string };
+/** A key of an object, with how many others stand between it and the run's own files; or a reason why not all can be known. */
+export type ClaimedKey = { key: string; depth: number } | { unknown: string };
 
 /** Yields a key once or more often. `roots` stand in where there is no manifest. */
 export async function* claimedKeys(store: Store, run: string, roots: RunRoots | null): AsyncGenerator<ClaimedKey> {
@@ -28,7 +28,7 @@ export async function* claimedKeys(store: Store, run: string, roots: RunRoots | 
   const known = parsed && 'manifest' in parsed ? parsed.manifest : roots;
   if (known === null) yield { unknown: `${manifestKey(run)}: is not there, so the run's plan is not known` };
   else {
-    for (const claim of known.inputs) yield { key: objectKey(claim.sha256) };
+    for (const claim of known.inputs) yield { key: objectKey(claim.sha256), depth: 0 };
     yield* planKeys(store, known.plan);
   }
   for await (const { key } of store.list(runPrefix(run)))
@@ -36,7 +36,7 @@ export async function* claimedKeys(store: Store, run: string, roots: RunRoots | 
 }
 
 async function* planKeys(store: Store, plan: PlanRef): AsyncGenerator<ClaimedKey> {
-  yield { key: objectKey(plan.index.sha256) };
+  yield { key: objectKey(plan.index.sha256), depth: 0 };
   let groups = 0;
   for await (const step of walkPlan(store, plan)) {
     if (step.kind === 'fault') {
@@ -44,8 +44,8 @@ async function* planKeys(store: Store, plan: PlanRef): AsyncGenerator<ClaimedKey
       continue;
     }
     groups++;
-    yield { key: packKey(step.pack) };
-    for (const claim of step.claims) yield { key: objectKey(claim.sha256) };
+    yield { key: packKey(step.pack), depth: 1 };
+    for (const claim of step.claims) yield { key: objectKey(claim.sha256), depth: 2 };
   }
   const all = placesIn(plan);
   if (groups !== all) yield { unknown: `plan index ${plan.index.key}: ${groups} of ${all} groups could be read` };
@@ -59,8 +59,9 @@ async function* indexKeys(store: Store, key: string): AsyncGenerator<ClaimedKey>
     yield { unknown: `${key}: ${parsed.fault}` };
     return;
   }
-  for (const pack of parsed.index.packs) yield { key: packKey(pack.sha256) };
-  for (const placement of parsed.index.claims) if (!('pack' in placement)) yield { key: objectKey(placement.sha256) };
+  for (const pack of parsed.index.packs) yield { key: packKey(pack.sha256), depth: 0 };
+  for (const placement of parsed.index.claims)
+    if (!('pack' in placement)) yield { key: objectKey(placement.sha256), depth: 0 };
 }
 
 /** Others may write below `runs/` too: what has neither a manifest nor a shard is no run. */

@@ -1,6 +1,7 @@
 // Deletes a run from the store: its folder, and of what it claims only that which no other run claims. While
 // another run is unfinished, or another run's claims cannot all be read, its objects stay: that run may rest on
-// them without a word in the store yet, and `store gc` takes what is left. A removal that was cut short is repeated.
+// them without a word in the store yet, and `store gc` takes what is left. A removal that was cut short is repeated: what others are
+// found by goes after them.
 
 import pLimit from 'p-limit';
 import { type ClaimedKey, claimedKeys, type RunRoots, runsInStore } from './run-claims.ts';
@@ -28,17 +29,20 @@ export interface RemovalOptions {
 }
 
 export async function removeRun(store: Store, run: string, options: RemovalOptions): Promise<Removal> {
-  const mine = new Set<string>();
+  const mine = new Map<string, number>();
   // What cannot be read of this run is left for gc; what can be is removed.
   for await (const claimed of claimedKeys(store, run, options.roots ?? null))
-    if ('key' in claimed) mine.add(claimed.key);
+    if ('key' in claimed) mine.set(claimed.key, Math.min(claimed.depth, mine.get(claimed.key) ?? claimed.depth));
   const before = mine.size;
   let kept = options.othersUnfinished ? 'another run is unfinished' : null;
   if (kept === null) kept = await withoutOthers(store, run, mine);
 
   const objects = kept === null ? [...mine] : [];
   const deleting = pLimit(DELETES_AT_ONCE);
-  await Promise.all(objects.map((key) => deleting(() => store.delete(key))));
+  for (const depth of [...new Set(mine.values())].sort((a, b) => b - a)) {
+    const deepest = objects.filter(([, at]) => at === depth);
+    await Promise.all(deepest.map(([key]) => deleting(() => store.delete(key))));
+  }
   let files = 0;
   for (const key of await filesOf(store, run)) {
     await store.delete(key);
@@ -48,7 +52,7 @@ export async function removeRun(store: Store, run: string, options: RemovalOptio
 }
 
 /** Takes from `mine` what other runs claim. Says why if not all of their claims can be known. */
-async function withoutOthers(store: Store, run: string, mine: Set<string>): Promise<string | null> {
+async function withoutOthers(store: Store, run: string, mine: Map<string, number>): Promise<string | null> {
   for (const other of await runsInStore(store)) {
     if (other === run) continue;
     for await (const claimed of claimedKeys(store, other, null)) {

@@ -7,6 +7,7 @@ import { resultsFromStore } from '../../../src/shared/store/results.ts';
 import { removeRun } from '../../../src/shared/store/run-removal.ts';
 import type { Store } from '../../../src/shared/store/store.ts';
 import { verifyRun } from '../../../src/shared/store/verify-run.ts';
+import { type KillMode, KillPoint } from '../../support/kill-point.ts';
 import { collectAll, FakeLedger, finishedRun, keysOf, makeRun } from '../../support/run-fixture.ts';
 
 let dir: string;
@@ -53,6 +54,25 @@ describe('removing a run', () => {
     const { plan, inputs } = finished;
     await removeRun(store, 'half', { roots: { plan, inputs }, othersUnfinished: false });
     expect(await keysOf(store)).toEqual([]);
+  });
+
+  it.each<KillMode>(['done', 'lost'])('cut short at any delete is repeated, and leaves nothing: %s', async (mode) => {
+    await finishedRun(store, 'stays', { salt: 'same', groups: 5 });
+    const before = await keysOf(store);
+    const removing = async (point: KillPoint): Promise<boolean> => {
+      await finishedRun(store, 'gone', { salt: 'same', groups: 9 });
+      const removal = removeRun(point.store(store), 'gone', { othersUnfinished: false }).then(() => false);
+      const died = await Promise.race([removal, point.died.then(() => true)]);
+      point.bury();
+      await removal.catch(() => {});
+      return died;
+    };
+    for (let at = 1; await removing(new KillPoint(at, mode)); at++) {
+      await removeRun(store, 'gone', { othersUnfinished: false });
+      expect(await keysOf(store), `cut short at delete ${at}`).toEqual(before);
+    }
+    expect(await keysOf(store)).toEqual(before);
+    expect((await verifyRun(store, 'stays')).ok).toBe(true);
   });
 
   it('removes a broken run, and one that is not there', async () => {
