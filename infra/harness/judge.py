@@ -148,16 +148,20 @@ class Judge(Peer):
             return lambda *raised: self.leave(raised, lambda: callback(*raised))
 
         async def left(*raised: Any) -> Any:
-            own = self.is_own_failure(raised)
-            try:
-                result = await self.leave(raised, lambda: callback(*raised), True)
-            except Exception:
-                if not own:
-                    raise
-                return None
-            return None if own else result
+            return await self.left(raised, lambda: self.leave(raised, lambda: callback(*raised), True))
 
         return left
+
+    async def left(self, raised: Any, ask: Any) -> Any:
+        """What `ask` gives is waited for; it may swallow no failure of the check's either."""
+        own = self.is_own_failure(raised)
+        try:
+            result = await ask()
+        except Exception:
+            if not own:
+                raise
+            return None
+        return None if own else result
 
     def step(self, generator: Any, action: str, value: Any) -> Any:
         if action == "send":

@@ -205,14 +205,7 @@ def _awaited(judge: Any, method: Any) -> Any:
 
 def _left(judge: Any, method: Any) -> Any:
     async def left(self: Any, *rest: Any) -> Any:
-        own = judge.is_own_failure(rest)
-        try:
-            result = await judge.awaited(judge.leave(rest, lambda: method(self, *rest), True))
-        except Exception:
-            if not own:
-                raise
-            return None
-        return None if own else result
+        return await judge.left(rest, lambda: judge.awaited(judge.leave(rest, lambda: method(self, *rest), True)))
 
     return left
 
