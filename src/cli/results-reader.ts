@@ -7,7 +7,7 @@ import { parseCursor } from '../shared/group.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { allClosed } from '../shared/ledger/planned-groups.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { readSettings } from '../shared/ledger/run-settings.ts';
+import { identityOf, readSettings } from '../shared/ledger/run-settings.ts';
 import type { Redis } from '../shared/redis/client.ts';
 import { parseManifest } from '../shared/store/manifest.ts';
 import { openStoreAddress, RUN_ID } from '../shared/store/open.ts';
@@ -39,7 +39,7 @@ export async function openResults(config: Config, redis: Redis, run: string): Pr
   requireVersion(run, fields);
   const settings = readSettings(fields.settings ?? '');
   const store = await openStoreAddress(settings.store);
-  const identity = { run, incarnation: settings.incarnation, convention: settings.convention };
+  const identity = identityOf(run, settings);
   const figure = async (name: string): Promise<number> => Number((await ledger.field(name)) ?? 0);
   /** The last group that was found in the store as it was given: shards do not change. */
   let sure = 0;

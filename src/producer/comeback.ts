@@ -5,7 +5,7 @@ import { messageOf } from '../shared/errors.ts';
 import { realmOf, rememberRun } from '../shared/ledger/known-runs.ts';
 import { reconcile } from '../shared/ledger/reconcile.ts';
 import { DRIVER_LEASE_MS, type RunLedger } from '../shared/ledger/run-ledger.ts';
-import type { RunSettings } from '../shared/ledger/run-settings.ts';
+import { identityOf, type RunSettings } from '../shared/ledger/run-settings.ts';
 import type { Log } from '../shared/log.ts';
 import { isKnownDead } from '../shared/process-identity.ts';
 import type { Redis } from '../shared/redis/client.ts';
@@ -96,8 +96,7 @@ export class Comeback {
     try {
       const store = await openStoreAddress(settings.store);
       try {
-        const { incarnation, convention } = settings;
-        if (await reconcile(this.ledger, store, { run: this.ledger.run, incarnation, convention }, log)) {
+        if (await reconcile(this.ledger, store, identityOf(this.ledger.run, settings), log)) {
           this.changedAt = null;
           this.triedAt = Number.NEGATIVE_INFINITY;
           return true;

@@ -13,7 +13,7 @@ import { rememberRun } from '../shared/ledger/known-runs.ts';
 import { requireVersion } from '../shared/ledger/ledger-version.ts';
 import { followStore } from '../shared/ledger/reconcile.ts';
 import { RunLedger } from '../shared/ledger/run-ledger.ts';
-import { type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
+import { identityOf, type RunSettings, readSettings, writeSettings } from '../shared/ledger/run-settings.ts';
 import { MAX_ATTEMPTS } from '../shared/outcome.ts';
 import type { PlanRef } from '../shared/plan/plan.ts';
 import { PlanIndex } from '../shared/plan/plan-index.ts';
@@ -107,8 +107,7 @@ export async function openRun(options: OpenOptions): Promise<OpenedRun> {
   }
   const epoch = await takeLease(ledger, run, owner);
   // Groups in committed shards win: over a ledger that is new, and over one whose Redis lost writes.
-  const identity = { run, incarnation: settings.incarnation, convention: settings.convention };
-  await followStore(ledger, store, identity, survey.shards);
+  await followStore(ledger, store, identityOf(run, settings), survey.shards);
   await rememberRun(redis, run, realm);
   // A stopped or paused run that is run again goes on; its counts for the rate begin anew.
   // One that its verifier refused is over when its manifest is written: it stays what it was.

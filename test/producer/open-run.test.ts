@@ -13,7 +13,7 @@ import { keyOfRun } from '../../src/shared/ledger/key-of-run.ts';
 import { forgetRun, knownRuns } from '../../src/shared/ledger/known-runs.ts';
 import { MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
 import { reconcile } from '../../src/shared/ledger/reconcile.ts';
-import { wantedKey, writeSettings } from '../../src/shared/ledger/run-settings.ts';
+import { identityOf, wantedKey, writeSettings } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import { readDocument } from '../../src/shared/plan/reader.ts';
@@ -125,12 +125,12 @@ async function finishGroups({ ledger, epoch, plan, settings }: OpenedRun, to: nu
   }
 }
 
-function identityOf({ ledger, settings }: OpenedRun) {
-  return { run: ledger.run, incarnation: settings.incarnation, convention: settings.convention };
-}
-
 function collect(opened: OpenedRun) {
-  return collectShard(store, opened.ledger, identityOf(opened), { most: 100, least: 1, final: true });
+  return collectShard(store, opened.ledger, identityOf(opened.ledger.run, opened.settings), {
+    most: 100,
+    least: 1,
+    final: true,
+  });
 }
 
 const LOG = openLog(readConfig({ LOG_LEVEL: 'silent' }), 'test');
@@ -143,7 +143,7 @@ async function collected({ ledger, settings }: OpenedRun): Promise<void> {
 /** As the driver does when Redis is another server. */
 async function compared(opened: OpenedRun): Promise<void> {
   await opened.ledger.setField('server', 'another');
-  expect(await reconcile(opened.ledger, store, identityOf(opened), LOG)).toBe(true);
+  expect(await reconcile(opened.ledger, store, identityOf(opened.ledger.run, opened.settings), LOG)).toBe(true);
 }
 
 /** What a trainer reads. */
@@ -167,7 +167,7 @@ async function losesWrites(opened: OpenedRun): Promise<void> {
 async function finish(opened: OpenedRun): Promise<void> {
   const { spec } = await readRunSpec(folder, readConfig({ FARM_DATA: folder }), SPEC);
   await finishRun(store, {
-    identity: identityOf(opened),
+    identity: identityOf(opened.ledger.run, opened.settings),
     state: 'done',
     spec: spec.document,
     plan: opened.settings.plan,
@@ -394,7 +394,9 @@ describe('shards in the store', () => {
       entries: opened.ledger.entries.bind(opened.ledger),
       commit: async () => Promise.reject(died),
     };
-    await expect(collectShard(store, dying, identityOf(opened), { most: 2, least: 1, final: true })).rejects.toBe(died);
+    await expect(
+      collectShard(store, dying, identityOf(opened.ledger.run, opened.settings), { most: 2, least: 1, final: true }),
+    ).rejects.toBe(died);
     const read = await linesOf(run);
     await comesBack(opened);
     expect(await opened.ledger.fields()).toMatchObject({ accepted: '10', closed: '5', late: '0' });

@@ -2,10 +2,11 @@
 // asked for, and is ended when the test is over.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ensureBuilt, MAIN } from './built.ts';
+import { contentOf } from './files.ts';
 import { killAll, processesOf, type SeenProcess } from './processes.ts';
 import { type Patience, until } from './until.ts';
 
@@ -120,14 +121,7 @@ export class TestFarm {
     const folder = path.join(this.data, 'redis', 'appendonlydir');
     if (!existsSync(folder)) return null;
     const log = readdirSync(folder)
-      .map((name) => {
-        try {
-          return readFileSync(path.join(folder, name), 'latin1');
-        } catch {
-          // Redis renames and deletes files of its own while we look.
-          return '';
-        }
-      })
+      .map((name) => contentOf(path.join(folder, name)).toString('latin1'))
       .join('');
     return /farm:id\r\n\$16\r\n([0-9a-f]{16})/.exec(log)?.[1] ?? null;
   }

@@ -17,7 +17,7 @@ export function filesWith(folder: string, text: string): string[] {
 }
 
 /** Nothing, if it is gone. */
-function contentOf(file: string): Buffer {
+export function contentOf(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {

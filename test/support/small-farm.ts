@@ -8,6 +8,7 @@ import type { Config } from '../../src/shared/config.ts';
 import { type Attempt, MemberLedger } from '../../src/shared/ledger/member-ledger.ts';
 import { reconcile } from '../../src/shared/ledger/reconcile.ts';
 import type { DueMember, RunLedger, RunState } from '../../src/shared/ledger/run-ledger.ts';
+import { identityOf } from '../../src/shared/ledger/run-settings.ts';
 import { openLog } from '../../src/shared/log.ts';
 import type { Completed } from '../../src/shared/outcome.ts';
 import { processIdentity } from '../../src/shared/process-identity.ts';
@@ -60,8 +61,7 @@ export async function live(farm: SmallFarm): Promise<void> {
     const tick = await ledger.tick(opened.epoch);
     if (tick === 'lost') throw new Error(`${owner} does not drive the run`);
     if (tick === 'changed') {
-      const { incarnation, convention } = settings;
-      await reconcile(ledger, store, { run, incarnation, convention }, log);
+      await reconcile(ledger, store, identityOf(run, settings), log);
     } else if (tick.state === 'running') {
       const { ends } = farm;
       if (ends !== undefined && tick.closed >= ends.closed) {

@@ -1,7 +1,7 @@
 // The ledger beside the store's shards. After Redis came back as another server (restarted, restored, failed over) it may lack
 // what was acknowledged; and a collector may have died between a shard's put and its commit, with a ledger that lacks nothing.
 // Groups in committed shards win; what the ledger closed beyond them stays wherever it goes on from them, else it is begun anew.
-// Driver and collector do this, whoever comes first; a second time changes nothing.
+// Who opens the run, its driver and a collector do this, whoever comes first; a second time changes nothing.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { RunIdentity } from '../group.ts';

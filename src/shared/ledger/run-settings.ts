@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { sha256 } from '../claim.ts';
 import { inputError, messageOf } from '../errors.ts';
-import { CONVENTIONS } from '../group.ts';
+import { CONVENTIONS, type RunIdentity } from '../group.ts';
 import { planRefSchema } from '../plan/plan.ts';
 import { ISOLATIONS } from '../spec/spec.ts';
 import type { VerifierConfig } from '../spec/verifier-config.ts';
@@ -40,6 +40,11 @@ export const runSettingsSchema = z.strictObject({
   keyFingerprint: z.string().nullable(),
 });
 export type RunSettings = z.infer<typeof runSettingsSchema>;
+
+/** What the run's records are rendered with. */
+export function identityOf(run: string, { incarnation, convention }: RunSettings): RunIdentity {
+  return { run, incarnation, convention };
+}
 
 /** Enough to tell two keys apart, and nothing to find one by. */
 export function fingerprint(key: string | null): string | null {

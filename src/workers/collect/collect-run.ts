@@ -8,6 +8,7 @@ import { isMap, type ValueMap } from '../../shared/json/value.ts';
 import { allClosed } from '../../shared/ledger/planned-groups.ts';
 import { followStore, reconcile } from '../../shared/ledger/reconcile.ts';
 import { RedisChanged, type RunLedger } from '../../shared/ledger/run-ledger.ts';
+import { identityOf } from '../../shared/ledger/run-settings.ts';
 import type { Log } from '../../shared/log.ts';
 import { surveyShards } from '../../shared/store/shard-survey.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -39,7 +40,7 @@ export async function collectRun(
   const closed = Number(fields.closed);
   const over = allClosed(fields);
   // A run that rests (stopped, paused) keeps its closed groups in the stream until it goes on or a shard is full.
-  const identity = { run: ledger.run, incarnation: known.settings.incarnation, convention: known.settings.convention };
+  const identity = identityOf(ledger.run, known.settings);
   const most = Math.max(1, Math.floor(MOST_MEMBERS / Number(fields.size)));
   if (glance && !over && closed - Number(fields.committed ?? 0) < most) return 'open';
   const least = known.settings.plan.spares === undefined ? LEAST_GROUPS : LEAST_REFILLED;
